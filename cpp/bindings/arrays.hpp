@@ -1,0 +1,128 @@
+// Memory-level checks of what Python hands over: dtype, shape, order, writability. Every message is worded here.
+//
+// Nothing is converted: python/byzadmm/_arrays.py does that, where a copy is visible. What passes these checks can be
+// read and written through raw pointers with the interpreter lock released.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "byzadmm/parallel.hpp"
+#include "byzadmm/views.hpp"
+#include "pybind.hpp"
+
+namespace byzadmm::bindings {
+
+using Shape = std::vector<index_t>;
+
+inline std::string text(const Shape& shape) {
+  std::string s = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + (shape.size() == 1 ? ",)" : ")");
+}
+
+inline Shape shape_of(const py::array& a) { return Shape(a.shape(), a.shape() + a.ndim()); }
+
+template <class T>
+std::string dtype_name() {
+  return py::str(py::dtype::of<T>()).template cast<std::string>();
+}
+
+inline std::string dtype_name(const py::array& a) { return py::str(a.dtype()).cast<std::string>(); }
+
+template <class T>
+bool has_dtype(const py::array& a) {
+  return py::isinstance<py::array_t<T>>(a);
+}
+
+inline void require_dims(const py::array& a, const char* name, index_t ndim) {
+  if (a.ndim() != ndim)
+    throw py::value_error(std::string(name) + ": expected " + std::to_string(ndim) + " dimensions, got " +
+                          std::to_string(a.ndim()));
+}
+
+/// a's data as const T*, once dtype, shape and C order have been checked.
+template <class T>
+const T* require(const py::array& a, const char* name, const Shape& shape) {
+  if (!has_dtype<T>(a))
+    throw py::type_error(std::string(name) + ": expected dtype " + dtype_name<T>() + ", got " + dtype_name(a));
+  if (shape_of(a) != shape)
+    throw py::value_error(std::string(name) + ": expected shape " + text(shape) + ", got " + text(shape_of(a)));
+  if (!(a.flags() & py::array::c_style)) throw py::value_error(std::string(name) + ": expected a C-contiguous array");
+  return static_cast<const T*>(a.data());
+}
+
+/// The same for an array that is written.
+template <class T>
+T* require_out(const py::array& a, const char* name, const Shape& shape) {
+  require<T>(a, name, shape);
+  if (!a.writeable()) throw py::value_error(std::string(name) + ": expected a writable array, got a read-only one");
+  return const_cast<T*>(static_cast<const T*>(a.data()));
+}
+
+/// f(T{}) with T = float or double by the dtype of `a`.
+template <class F>
+auto dispatch_float(const py::array& a, const char* name, F&& f) {
+  if (has_dtype<float>(a)) return f(float{});
+  if (has_dtype<double>(a)) return f(double{});
+  throw py::type_error(std::string(name) + ": expected dtype float32 or float64, got " + dtype_name(a));
+}
+
+/// f(X{}) with X = uint8_t, float or double by the dtype of `a`.
+template <class F>
+auto dispatch_feature(const py::array& a, const char* name, F&& f) {
+  if (has_dtype<std::uint8_t>(a)) return f(std::uint8_t{});
+  if (has_dtype<float>(a)) return f(float{});
+  if (has_dtype<double>(a)) return f(double{});
+  throw py::type_error(std::string(name) + ": expected dtype uint8, float32 or float64, got " + dtype_name(a));
+}
+
+/// Rows of a C-ordered (n, d) array, or of a list of n arrays (d,); `keep` picks some of them. Holds the references.
+template <class T>
+class RowList {
+ public:
+  RowList(const py::object& x, const py::object& keep) {
+    std::vector<const T*> all;
+    if (py::isinstance<py::array>(x)) {
+      const auto a = py::reinterpret_borrow<py::array>(x);
+      require_dims(a, "X", 2);
+      const T* data = require<T>(a, "X", shape_of(a));
+      for (index_t i = 0; i < a.shape(0); ++i) all.push_back(data + i * a.shape(1));
+      d_ = a.shape(1);
+    } else {
+      for (const py::handle item : py::reinterpret_borrow<py::list>(x)) {
+        const auto a = py::reinterpret_borrow<py::array>(item);
+        require_dims(a, "X", 1);
+        if (all.empty()) d_ = a.shape(0);
+        all.push_back(require<T>(a, "X", {d_}));
+      }
+    }
+    if (keep.is_none()) {
+      row_ = std::move(all);
+    } else {
+      for (const auto i : keep.cast<std::vector<index_t>>()) row_.push_back(all.at(static_cast<std::size_t>(i)));
+    }
+    if (row_.empty() || d_ == 0)
+      throw py::value_error("X: expected at least one row and one column, got " +
+                            text({static_cast<index_t>(row_.size()), d_}));
+  }
+
+  Rows<T> view() const { return {row_.data(), static_cast<index_t>(row_.size()), d_}; }
+  index_t n() const { return static_cast<index_t>(row_.size()); }
+  index_t d() const { return d_; }
+
+ private:
+  std::vector<const T*> row_;
+  index_t d_ = 0;
+};
+
+/// The array that says which dtype a list of rows has.
+inline py::array first_array(const py::object& x) {
+  if (py::isinstance<py::array>(x)) return py::reinterpret_borrow<py::array>(x);
+  const auto list = py::reinterpret_borrow<py::list>(x);
+  if (list.empty()) throw py::value_error("X: expected at least one row, got none");
+  return py::reinterpret_borrow<py::array>(list[0]);
+}
+
+}  // namespace byzadmm::bindings

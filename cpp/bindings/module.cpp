@@ -1,0 +1,25 @@
+// The native module of one instruction set: lists the areas.
+#include "areas.hpp"
+#include "byzadmm/simd.hpp"
+
+#define BYZADMM_TEXT_(x) #x
+#define BYZADMM_TEXT(x) BYZADMM_TEXT_(x)
+
+PYBIND11_MODULE(BYZADMM_MODULE, m, py::mod_gil_not_used()) {
+  byzadmm::watch_forks();
+  m.doc() = "byzadmm's kernels; use byzadmm.kernels and byzadmm.aggregate, which check their arguments.";
+  m.attr("__version__") = BYZADMM_TEXT(BYZADMM_VERSION);
+  m.attr("isa") = BYZADMM_TEXT(BYZADMM_ISA);
+  m.attr("vector_bytes") = byzadmm::simd::kBytes;
+#ifdef _OPENMP
+  m.attr("openmp") = true;
+#else
+  m.attr("openmp") = false;
+#endif
+  m.def("max_threads", &byzadmm::max_threads, "Threads that threads=0 may use.");
+  byzadmm::bindings::bind_rules(m);
+  byzadmm::bindings::bind_median(m);
+  byzadmm::bindings::bind_steps(m);
+  byzadmm::bindings::bind_softmax(m);
+  byzadmm::bindings::bind_philox(m);
+}

@@ -1,0 +1,72 @@
+// The simplified stochastic ADMM (Proposition lem:simp), one function per update equation.
+//
+// Every function may write in place (out = x, eta or x0): each element is read before it is written and no other
+// element is looked at. Duals of all m workers lie in one (m, d) array.
+#pragma once
+
+#include "byzadmm/parallel.hpp"
+#include "byzadmm/views.hpp"
+
+namespace byzadmm {
+
+namespace detail {
+
+/// Elements an elementwise kernel hands to a thread at a time.
+constexpr index_t kElementTile = 8192;
+/// Columns a sum over workers keeps in registers and L1 at a time.
+constexpr index_t kMasterTile = 512;
+
+}  // namespace detail
+
+/// eqxi-update: out = x - alpha (g + 2 eta - eta_prev), elementwise over `size` = m d numbers.
+template <class T>
+BYZ_NOINLINE void admm_worker_step(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out,
+                                   index_t size, int threads) {
+  for_tiles(size, detail::kElementTile, threads, [=](index_t lo, index_t hi, int) {
+#pragma GCC ivdep
+    for (index_t j = lo; j < hi; ++j) out[j] = x[j] - alpha * (g[j] + (eta[j] + eta[j] - eta_prev[j]));
+  });
+}
+
+/// eq11, eq11c: out = proj_[-lam, lam](eta + beta/2 (x - x0)).  eta, x, out: (m, d); x0: (d).  NaN stays NaN, so that
+/// the master can see it.
+template <class T>
+BYZ_NOINLINE void admm_dual_step(const T* eta, const T* x, const T* x0, T beta, T lam, T* out, index_t m, index_t d,
+                                 int threads) {
+  const T half = beta / T(2);
+  const index_t tiles = (d + detail::kElementTile - 1) / detail::kElementTile;
+  for_tasks(m * tiles, threads, [=](index_t task, int) {
+    const index_t base = task / tiles * d, lo = task % tiles * detail::kElementTile;
+    const index_t hi = lo + detail::kElementTile < d ? lo + detail::kElementTile : d;
+    const T *e = eta + base, *w = x + base;
+    T* o = out + base;
+#pragma GCC ivdep
+    for (index_t j = lo; j < hi; ++j) {
+      T v = e[j] + half * (w[j] - x0[j]);
+      v = v > lam ? lam : v;
+      o[j] = v < -lam ? -lam : v;
+    }
+  });
+}
+
+/// eqx0-update-1 with f0 = rho/2 ||x||^2: out = x0 - alpha (rho x0 - sum_i (2 eta_i - eta_prev_i)).
+/// x0, out: (d); eta, eta_prev: (m, d).  The sum runs over the workers in order, in double.
+template <class T>
+BYZ_NOINLINE void admm_master_step(const T* x0, const T* eta, const T* eta_prev, double alpha, double rho, T* out,
+                                   index_t m, index_t d, int threads) {
+  for_tiles(d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
+    double acc[detail::kMasterTile];
+    const index_t width = hi - lo;
+    for (index_t j = 0; j < width; ++j) acc[j] = 0;
+    for (index_t i = 0; i < m; ++i) {
+      const T *BYZ_RESTRICT e = eta + i * d + lo, *BYZ_RESTRICT p = eta_prev + i * d + lo;
+      for (index_t j = 0; j < width; ++j) acc[j] += static_cast<double>(e[j] + e[j] - p[j]);
+    }
+    for (index_t j = 0; j < width; ++j) {
+      const double x = static_cast<double>(x0[lo + j]);
+      out[lo + j] = static_cast<T>(x - alpha * (rho * x - acc[j]));
+    }
+  });
+}
+
+}  // namespace byzadmm

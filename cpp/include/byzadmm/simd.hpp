@@ -1,0 +1,150 @@
+// The vector type of the kernels: GCC vector extensions at the width of the instruction set compiled for.
+//
+// One source serves every instruction set; the flags of the translation unit decide. Fused multiply-add is written out
+// (madd) instead of left to contraction, so that a kernel's bits do not depend on what it was inlined into.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "byzadmm/config.hpp"
+
+#if defined(__FMA__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace byzadmm::simd {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+template <class T, int Bytes>
+struct VecOf {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+
+template <class T>
+using vec = typename VecOf<T, kBytes>::type;
+
+/// The signed integer as wide as T: what comparing two vec<T> gives.
+template <class T>
+using int_of = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+template <class T>
+constexpr int lanes = kBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> splat(T value) {
+  return vec<T>{} + value;
+}
+
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> load(const T* p) {
+  vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T>
+BYZ_ALWAYS_INLINE void store(T* p, vec<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+/// The first `count` elements at p, `fill` in the other lanes; reads nothing past p + count.
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> load_part(const T* p, index_t count, T fill = T(0)) {
+  vec<T> v = splat(fill);
+  for (index_t l = 0; l < count; ++l) v[l] = p[l];
+  return v;
+}
+
+template <class T>
+BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
+  for (index_t l = 0; l < count; ++l) p[l] = v[l];
+}
+
+template <class V>
+BYZ_ALWAYS_INLINE V min(V a, V b) {
+  return a < b ? a : b;
+}
+
+template <class V>
+BYZ_ALWAYS_INLINE V max(V a, V b) {
+  return a > b ? a : b;
+}
+
+/// a * b + c, fused where the instruction set has it.
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> madd(vec<T> a, vec<T> b, vec<T> c) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  else return (vec<T>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__)
+  if constexpr (sizeof(T) == 4) return (vec<T>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  else return (vec<T>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+  if constexpr (sizeof(T) == 4) return (vec<T>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+  else return (vec<T>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+  return a * b + c;
+#endif
+}
+
+/// Sum of the lanes, always halving: ((0+4)+(2+6)) + ((1+5)+(3+7)) for eight.
+template <class T>
+BYZ_ALWAYS_INLINE T sum_lanes(vec<T> v) {
+  T part[lanes<T>];
+  store(part, v);
+  for (int half = lanes<T> / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) part[l] += part[l + half];
+  return part[0];
+}
+
+/// True if any lane of a comparison's result is set.
+template <class M>
+BYZ_ALWAYS_INLINE bool any(M mask) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+  std::uint64_t word[kBytes / 8], all = 0;
+  std::memcpy(word, &mask, sizeof mask);
+  for (std::uint64_t w : word) all |= w;
+  return all != 0;
+#endif
+}
+
+/// e^x for x <= 0 or moderate x, within 2 units in the last place; underflows to 0, NaN stays NaN.
+/// 2^n * e^r with |r| <= ln2/2, e^r by its Taylor polynomial (degree 7 for float, 13 for double: below half an ulp).
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> exp(vec<T> x) {
+  using I = int_of<T>;
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr T kLow = kSingle ? T(-87.0) : T(-708.0), kHigh = kSingle ? T(88.0) : T(709.0);
+  constexpr T kShift = kSingle ? T(12582912.0) : T(6755399441055744.0);  // 1.5 * 2^mantissa: rounds to an integer
+  const vec<T> clamped = max(min(x, splat(kHigh)), splat(kLow));
+  const vec<T> rounded = madd<T>(clamped, splat(T(1.4426950408889634)), splat(kShift));
+  const vec<T> n = rounded - kShift;
+  // ln2 in two parts: the first has trailing zeros, so n * part is exact.
+  const vec<T> minus = -n;
+  vec<T> r = madd<T>(minus, splat(kSingle ? T(0.693359375) : T(0.6931471803691238)), clamped);
+  r = madd<T>(minus, splat(kSingle ? T(-2.12194440e-4) : T(1.9082149292705877e-10)), r);
+  constexpr int kDegree = kSingle ? 7 : 13;
+  constexpr double kInverseFactorial[] = {1.0, 1.0, 0.5, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
+      1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+  vec<T> y = splat(T(kInverseFactorial[kDegree]));
+  for (int i = kDegree - 1; i >= 0; --i) y = madd<T>(y, r, splat(T(kInverseFactorial[i])));
+  constexpr int kMantissa = kSingle ? 23 : 52, kBias = kSingle ? 127 : 1023;
+  const auto exponent = ((vec<I>)rounded - (vec<I>)splat(kShift) + I(kBias)) << kMantissa;
+  y = y * (vec<T>)exponent;
+  y = x < splat(kLow) ? splat(T(0)) : y;
+  return x == x ? y : x;
+}
+
+}  // namespace byzadmm::simd

@@ -1,0 +1,139 @@
+"""Arrays of any kind in, arrays of the same kind out: lists, NumPy, and anything with DLPack or ``__array__``.
+
+What leaves this module for the native side is C-ordered, aligned, of native byte order and of a dtype the kernels have.
+Nothing is copied that is so already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "as_float", "as_index", "as_rows", "as_samples", "common_float", "prepare_out", "wrapper_of"]
+
+Array = NDArray[Any]
+Wrap = Callable[[Array], Any]
+
+_CPU_DEVICE = 1  # kDLCPU of DLPack
+
+
+def to_numpy(value: Any, name: str) -> Array:
+    """``value`` as a NumPy array, sharing memory where its kind allows; a tensor that cannot is a clear error."""
+    if isinstance(value, np.ndarray):
+        return value if type(value) is np.ndarray else np.asarray(value)
+    if getattr(value, "requires_grad", False):
+        raise ValueError(f"{name}: the tensor requires grad; pass {name}.detach()")
+    if hasattr(value, "__dlpack_device__"):
+        device = int(value.__dlpack_device__()[0])
+        if device != _CPU_DEVICE:
+            raise ValueError(f"{name}: expected an array in host memory, got DLPack device type {device}")
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError):  # e.g. a dtype NumPy does not know: try __array__ below
+            pass
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name}: expected an array of real numbers, got {type(value).__name__} ({error})") from error
+
+
+def wrapper_of(value: Any) -> Wrap:
+    """What turns a NumPy result into the kind of ``value`` (the first item of a list speaks for it)."""
+    if isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    if package == "torch":
+        from_numpy: Wrap = sys.modules["torch"].from_numpy
+        return from_numpy
+    if package in ("jax", "jaxlib"):
+        as_jax: Wrap = sys.modules["jax"].numpy.asarray
+        return as_jax
+    return lambda result: result
+
+
+def real_dtype(array: Array, name: str) -> np.dtype[Any]:
+    """float32 for float32, float64 for every other real dtype; anything else is not a number here."""
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name}: expected real numbers (float32 or float64), got dtype {array.dtype}")
+    is_single = array.dtype.kind == "f" and array.dtype.itemsize == 4
+    return np.dtype(np.float32 if is_single else np.float64)
+
+
+def as_float(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
+    """A C-ordered float32 or float64 array; ``dtype`` forces which."""
+    array = to_numpy(value, name)
+    return np.require(array, dtype or real_dtype(array, name), ["C", "A"])
+
+
+def common_float(**values: Any) -> list[Array]:
+    """All of them in one dtype: float32 if every one is float32, else float64."""
+    arrays = {name: to_numpy(value, name) for name, value in values.items()}
+    dtype = np.result_type(*(real_dtype(array, name) for name, array in arrays.items()))
+    return [np.require(array, dtype, ["C", "A"]) for array in arrays.values()]
+
+
+def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
+    """Workers' vectors as an (n, d) array, or as a list of n arrays (d,) without stacking them: rows, n, d, dtype."""
+    if isinstance(X, (list, tuple)) and X and all(hasattr(row, "__array__") or hasattr(row, "__dlpack__") for row in X):
+        rows = [to_numpy(row, f"X[{i}]") for i, row in enumerate(X)]
+        for i, row in enumerate(rows):
+            if row.ndim != 1 or row.shape != rows[0].shape:
+                raise ValueError(f"X[{i}]: expected shape {rows[0].shape[:1]}, got {row.shape}")
+        dtype = np.result_type(*(real_dtype(row, "X") for row in rows))
+        if rows[0].size == 0:
+            raise ValueError(f"X: expected at least one row and one column, got shape {(len(rows), 0)}")
+        return [np.require(row, dtype, ["C", "A"]) for row in rows], len(rows), rows[0].size, dtype
+    array = as_float(X, "X")
+    if array.ndim != 2:
+        raise ValueError(f"X: expected shape (n, d), one row per worker, got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"X: expected at least one row and one column, got shape {array.shape}")
+    return array, array.shape[0], array.shape[1], array.dtype
+
+
+def as_samples(X: Any) -> Array:
+    """Features: uint8, float32 and float64 are kept, other real dtypes become float64."""
+    array = to_numpy(X, "X")
+    dtype = array.dtype if array.dtype == np.uint8 else real_dtype(array, "X")
+    return np.require(array, dtype, ["C", "A"])
+
+
+def as_index(value: Any, name: str) -> Array:
+    """int64 labels or indices; floats are refused, not rounded."""
+    array = to_numpy(value, name)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got dtype {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name}: expected integers below 2**63")
+    return np.require(array, np.int64, ["C", "A"])
+
+
+def prepare_out(
+    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[Array], may_be: Sequence[Array] = ()
+) -> Array:
+    """A fresh array, or the caller's ``out`` checked: it may be one of ``may_be``, but overlap nothing else."""
+    if out is None:
+        return np.empty(shape, dtype)
+    array = to_numpy(out, "out")
+    if array.dtype != dtype:
+        raise TypeError(f"out: expected dtype {dtype}, got {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"out: expected shape {shape}, got {array.shape}")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError("out: expected a C-contiguous array")
+    if not array.flags.writeable:
+        raise ValueError("out: expected a writable array, got a read-only one")
+    for other in inputs:
+        same = any(other is allowed for allowed in may_be) and _same_memory(array, other)
+        if not same and np.may_share_memory(array, other):
+            raise ValueError("out: overlaps an input; pass a separate array")
+    return array
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return a.__array_interface__["data"][0] == b.__array_interface__["data"][0] and a.shape == b.shape

@@ -1,0 +1,63 @@
+"""User-level checks: what a value means, with the message a user can act on.
+
+Every public function checks its arguments here before anything native sees them. Memory-level checks (dtype, order,
+writability) live in ``cpp/bindings/arrays.hpp``.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["check_choice", "check_int", "check_real"]
+
+
+def check_int(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
+    """Return ``value`` as an int, or say what was expected. Booleans and non-integral floats are refused."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name}: expected an integer, got {type(value).__name__}")
+    number = operator.index(value)
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ValueError(f"{name}: expected an integer{_interval(low, high)}, got {number}")
+    return number
+
+
+def check_real(
+    value: Any,
+    name: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    strict: bool = False,
+) -> float:
+    """Return ``value`` as a finite float within ``[low, high]`` (``strict`` leaves ``low`` itself out)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: expected a real number, got {type(value).__name__}")
+    number = float(value)
+    too_low = low is not None and (number <= low if strict else number < low)
+    if not math.isfinite(number) or too_low or (high is not None and number > high):
+        raise ValueError(f"{name}: expected a finite number{_interval(low, high, strict)}, got {number!r}")
+    return number
+
+
+def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    allowed = tuple(choices)
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected a string, got {type(value).__name__}")
+    if value not in allowed:
+        raise ValueError(f"{name}: expected one of {', '.join(allowed)}; got {value!r}")
+    return value
+
+
+def _interval(low: float | None, high: float | None, strict: bool = False) -> str:
+    if low is not None and high is not None:
+        return f" in {'(' if strict else '['}{low}, {high}]"
+    if low is not None:
+        return f" {'>' if strict else '>='} {low}"
+    if high is not None:
+        return f" <= {high}"
+    return ""
