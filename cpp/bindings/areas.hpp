@@ -10,5 +10,6 @@ void bind_median(py::module_& m);
 void bind_steps(py::module_& m);
 void bind_softmax(py::module_& m);
 void bind_philox(py::module_& m);
+void bind_simulation(py::module_& m);
 
 }  // namespace byzadmm::bindings

@@ -78,6 +78,22 @@ auto dispatch_feature(const py::array& a, const char* name, F&& f) {
   throw py::type_error(std::string(name) + ": expected dtype uint8, float32 or float64, got " + dtype_name(a));
 }
 
+/// Pointers to the rows of a C-ordered (n, d) array; n may be 0.
+template <class T>
+class MatrixRows {
+ public:
+  MatrixRows(const py::array& a, const char* name) : d_(a.ndim() == 2 ? a.shape(1) : 0) {
+    require_dims(a, name, 2);
+    const T* data = require<T>(a, name, shape_of(a));
+    for (index_t i = 0; i < a.shape(0); ++i) row_.push_back(data + i * d_);
+  }
+  Rows<T> view() const { return {row_.data(), static_cast<index_t>(row_.size()), d_}; }
+
+ private:
+  std::vector<const T*> row_;
+  index_t d_;
+};
+
 /// Rows of a C-ordered (n, d) array, or of a list of n arrays (d,); `keep` picks some of them. Holds the references.
 template <class T>
 class RowList {

@@ -1,6 +1,15 @@
 // median and trimmed_mean, apart from the other rules: their unrolled networks take the compiler longest.
 #include "areas.hpp"
-#include "byzadmm/median.hpp"
+#include "instances.hpp"
+
+namespace byzadmm {
+
+template bool median<float>(Rows<float>, Even, float*, int);
+template bool median<double>(Rows<double>, Even, double*, int);
+template bool trimmed_mean<float>(Rows<float>, index_t, float*, int);
+template bool trimmed_mean<double>(Rows<double>, index_t, double*, int);
+
+}  // namespace byzadmm
 
 namespace byzadmm::bindings {
 

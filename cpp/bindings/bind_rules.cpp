@@ -1,7 +1,14 @@
 // The robust rules over (n, d) rows, and the look at non-finite rows they share.
 #include "areas.hpp"
-#include "byzadmm/geometric_median.hpp"
 #include "byzadmm/mean.hpp"
+#include "instances.hpp"
+
+namespace byzadmm {
+
+template GeometricMedianInfo geometric_median<float>(Rows<float>, const double*, double, int, float*, double*, int);
+template GeometricMedianInfo geometric_median<double>(Rows<double>, const double*, double, int, double*, double*, int);
+
+}  // namespace byzadmm
 
 namespace byzadmm::bindings {
 

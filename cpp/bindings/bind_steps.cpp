@@ -47,11 +47,12 @@ void bind_steps(py::module_& m) {
           using T = decltype(tag);
           require_dims(eta, "eta", 2);
           const index_t n = eta.shape(0), d = eta.shape(1);
-          const T *e_ = require<T>(eta, "eta", {n, d}), *p_ = require<T>(eta_prev, "eta_prev", {n, d});
+          const MatrixRows<T> e_(eta, "eta"), p_(eta_prev, "eta_prev");
+          require<T>(eta_prev, "eta_prev", {n, d});
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {d});
           const py::gil_scoped_release nogil;
-          admm_master_step<T>(x0_, e_, p_, alpha, rho, to, n, d, resolve_threads(threads, n * d));
+          admm_master_step<T>(x0_, e_.view(), p_.view(), alpha, rho, to, resolve_threads(threads, n * d));
         });
       },
       "x0"_a, "eta"_a, "eta_prev"_a, "out"_a, "alpha"_a, "rho"_a, "threads"_a, "eqx0-update-1");
@@ -80,11 +81,11 @@ void bind_steps(py::module_& m) {
           using T = decltype(tag);
           require_dims(messages, "messages", 2);
           const index_t n = messages.shape(0), d = messages.shape(1);
-          const T* m_ = require<T>(messages, "messages", {n, d});
+          const MatrixRows<T> m_(messages, "messages");
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {d});
           const py::gil_scoped_release nogil;
-          rsa_master_step<T>(x0_, m_, alpha, lam, rho, to, n, d, resolve_threads(threads, n * d));
+          rsa_master_step<T>(x0_, m_.view(), alpha, lam, rho, to, resolve_threads(threads, n * d));
         });
       },
       "x0"_a, "messages"_a, "out"_a, "alpha"_a, "lam"_a, "rho"_a, "threads"_a, "eq:rsa-update, master");

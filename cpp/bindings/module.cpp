@@ -22,4 +22,5 @@ PYBIND11_MODULE(BYZADMM_MODULE, m, py::mod_gil_not_used()) {
   byzadmm::bindings::bind_steps(m);
   byzadmm::bindings::bind_softmax(m);
   byzadmm::bindings::bind_philox(m);
+  byzadmm::bindings::bind_simulation(m);
 }

@@ -61,3 +61,76 @@ def softmax_predict(W: _Array, X: _Array, out: _Array, scale: float, bias: bool,
 # bind_philox.cpp
 def philox_normal(out: _Array, std: float, seed: int, stream: _Stream) -> None: ...
 def philox_integers(out: _Array, high: int, seed: int, stream: _Stream) -> None: ...
+
+# bind_simulation.cpp
+_Spec = tuple[int, float, int]
+_State = dict[str, _Array]
+
+class Loss:
+    @staticmethod
+    def softmax(
+        X: _Array,
+        y: _Array,
+        flipped: _Array,
+        part: _Array,
+        offset: _Array,
+        poisoned: _Array,
+        classes: int,
+        scale: float,
+        batch: int,
+        seed: int,
+        single: bool,
+    ) -> Loss: ...
+    @staticmethod
+    def quadratic(a: _Array, b: _Array, noise: float, seed: int) -> Loss: ...
+    @property
+    def workers(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    def gradients(self, models: _Array, workers: list[int], k: int, out: _Array, threads: int) -> None: ...
+
+def attack_messages(
+    attack: _Spec, honest: _Array, byzantine: list[int], x0: _Array, k: int, seed: int, out: _Array, threads: int
+) -> None: ...
+def acceptable(messages: _Array, bound: float) -> list[bool]: ...
+def sgd_step(x0: _Array, direction: _Array, out: _Array, alpha: float, rho: float, threads: int) -> None: ...
+def run_admm(
+    loss: Loss,
+    state: _State,
+    lam: float,
+    beta: float,
+    rho: float,
+    alpha0: _Array,
+    alpha: _Array,
+    first: int,
+    byzantine: list[int],
+    attack: _Spec,
+    seed: int,
+    threads: int,
+) -> None: ...
+def run_rsa(
+    loss: Loss,
+    state: _State,
+    lam: float,
+    rho: float,
+    alpha0: _Array,
+    alpha: _Array,
+    first: int,
+    byzantine: list[int],
+    attack: _Spec,
+    seed: int,
+    threads: int,
+) -> None: ...
+def run_sgd(
+    loss: Loss,
+    state: _State,
+    rule: tuple[int, int, float, int],
+    rho: float,
+    ideal: bool,
+    alpha: _Array,
+    first: int,
+    byzantine: list[int],
+    attack: _Spec,
+    seed: int,
+    threads: int,
+) -> None: ...

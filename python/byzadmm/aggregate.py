@@ -67,7 +67,7 @@ def max_f(rule: str, n: int) -> int:
     return _MAX_F[rule](check_int(n, "n", low=1))
 
 
-def _check_f(rule: str, f: Any, n: int) -> int:
+def check_f(rule: str, f: Any, n: int) -> int:
     number = check_int(f, "f", low=0)
     most = max_f(rule, n)
     if number > most:
@@ -264,7 +264,7 @@ def trimmed_mean(
     Yin, Chen, Kannan, Bartlett, "Byzantine-robust distributed learning", ICML 2018.
     """
     call = _begin("trimmed_mean", X, out, nonfinite, threads)
-    cut = _check_f("trimmed_mean", f, call.n)
+    cut = check_f("trimmed_mean", f, call.n)
     if _core.trimmed_mean(call.rows, call.out, cut, None, call.threads):
         if call.exclude_nonfinite(cut):
             _core.trimmed_mean(call.rows, call.out, cut - len(call.excluded), call.kept, call.threads)

@@ -52,14 +52,14 @@ BYZ_NOINLINE void admm_dual_step(const T* eta, const T* x, const T* x0, T beta, 
 /// eqx0-update-1 with f0 = rho/2 ||x||^2: out = x0 - alpha (rho x0 - sum_i (2 eta_i - eta_prev_i)).
 /// x0, out: (d); eta, eta_prev: (m, d).  The sum runs over the workers in order, in double.
 template <class T>
-BYZ_NOINLINE void admm_master_step(const T* x0, const T* eta, const T* eta_prev, double alpha, double rho, T* out,
-                                   index_t m, index_t d, int threads) {
-  for_tiles(d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
+BYZ_NOINLINE void admm_master_step(const T* x0, Rows<T> eta, Rows<T> eta_prev, double alpha, double rho, T* out,
+                                   int threads) {
+  for_tiles(eta.d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
     double acc[detail::kMasterTile];
     const index_t width = hi - lo;
     for (index_t j = 0; j < width; ++j) acc[j] = 0;
-    for (index_t i = 0; i < m; ++i) {
-      const T *BYZ_RESTRICT e = eta + i * d + lo, *BYZ_RESTRICT p = eta_prev + i * d + lo;
+    for (index_t i = 0; i < eta.n; ++i) {
+      const T *BYZ_RESTRICT e = eta.row[i] + lo, *BYZ_RESTRICT p = eta_prev.row[i] + lo;
       for (index_t j = 0; j < width; ++j) acc[j] += static_cast<double>(e[j] + e[j] - p[j]);
     }
     for (index_t j = 0; j < width; ++j) {

@@ -33,14 +33,14 @@ BYZ_NOINLINE void rsa_worker_step(const T* x, const T* g, const T* x0, T alpha, 
 
 /// Master: out = x0 - alpha (rho x0 - lam sum_i sgn(message_i - x0)).  x0, out: (d); messages: (m, d).  out may be x0.
 template <class T>
-BYZ_NOINLINE void rsa_master_step(const T* x0, const T* messages, double alpha, double lam, double rho, T* out,
-                                  index_t m, index_t d, int threads) {
-  for_tiles(d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
+BYZ_NOINLINE void rsa_master_step(const T* x0, Rows<T> messages, double alpha, double lam, double rho, T* out,
+                                  int threads) {
+  for_tiles(messages.d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
     T acc[detail::kMasterTile];  // whole numbers up to m: exact
     const index_t width = hi - lo;
     for (index_t j = 0; j < width; ++j) acc[j] = 0;
-    for (index_t i = 0; i < m; ++i) {
-      const T* BYZ_RESTRICT row = messages + i * d + lo;
+    for (index_t i = 0; i < messages.n; ++i) {
+      const T* BYZ_RESTRICT row = messages.row[i] + lo;
       for (index_t j = 0; j < width; ++j) acc[j] += detail::sign(row[j] - x0[lo + j]);
     }
     for (index_t j = 0; j < width; ++j) {

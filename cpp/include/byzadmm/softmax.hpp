@@ -192,7 +192,7 @@ class BatchTile {
  private:
   Samples<X> samples_;
   T* copy_;
-  const T* row_[kBatchTile];
+  const T* row_[kBatchTile] = {};
 };
 
 /// -log p_y from logits z, in double: log sum_k exp(z_k - top) - (z_y - top).

@@ -1,0 +1,50 @@
+"""A progress bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+__all__ = ["Bar"]
+
+
+class Bar:
+    """``update(done, total)`` as often as you like; ``close()`` at the end.
+
+    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds.
+    """
+
+    PLAIN_INTERVAL = 10.0
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._bar = None
+        self._last = time.monotonic()
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total}"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task(label, total=None)
+            self._bar.start()
+
+    def update(self, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+        elif time.monotonic() - self._last >= self.PLAIN_INTERVAL:
+            self._last = time.monotonic()
+            print(f"{self.label}: {done} of {total}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,87 @@
+"""What the workers minimise: softmax regression on a data set, quadratics, or a user's own.
+
+A loss of one's own is any object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``; with
+``value(x) -> float`` the run also records its loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from byzadmm._arrays import Array, as_float
+from byzadmm._validation import check_real
+
+__all__ = ["Loss", "Quadratic"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a user's own loss offers."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def n_workers(self) -> int: ...
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array: ...
+
+
+class Quadratic:
+    """Worker i minimises a separable quadratic.
+
+    ``F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2``; its stochastic gradient is ``a_i (x - b_i) + N(0, noise^2)``.
+
+    Parameters
+    ----------
+    a : (m,) or (m, d) array, > 0
+    b : (m,) (then d = 1) or (m, d) array
+    noise : float >= 0
+
+    Examples
+    --------
+    >>> from byzadmm import losses
+    >>> losses.Quadratic([0.5, 0.5], [[1.0], [1.0]]).gradient([0.0], worker=0, k=1).tolist()
+    [-0.5]
+
+    References
+    ----------
+    Example ``ex`` of the paper has ``F_1 = F_2 = (x-1)^2 / 4``.
+    """
+
+    def __init__(self, a: Any, b: Any, noise: float = 0.0) -> None:
+        centre = as_float(b, "b", np.dtype(np.float64))
+        centre = centre[:, None] if centre.ndim == 1 else centre
+        curvature = as_float(a, "a", np.dtype(np.float64))
+        curvature = curvature[:, None] if curvature.ndim == 1 else curvature
+        if centre.ndim != 2 or centre.size == 0:
+            raise ValueError(f"b: expected shape (m, d), got {centre.shape}")
+        if curvature.shape not in (centre.shape, (len(centre), 1)):
+            raise ValueError(f"a: expected shape ({len(centre)},) or {centre.shape}, got {np.shape(a)}")
+        if not (np.all(np.isfinite(curvature)) and np.all(curvature > 0)):
+            raise ValueError("a: expected finite numbers > 0")
+        if not np.all(np.isfinite(centre)):
+            raise ValueError("b: expected finite numbers")
+        self.a: Array = np.ascontiguousarray(np.broadcast_to(curvature, centre.shape))
+        self.b: Array = np.ascontiguousarray(centre)
+        self.noise = check_real(noise, "noise", low=0.0)
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.b)
+
+    @property
+    def dim(self) -> int:
+        return self.b.shape[1]
+
+    def gradient(self, x: Any, *, worker: int, k: int) -> Array:
+        """The gradient without noise."""
+        exact: Array = self.a[worker] * (np.asarray(x) - self.b[worker])
+        return exact
+
+    def value(self, x: Any) -> float:
+        """``mean_i F_i(x)``"""
+        return float(0.5 * np.mean(np.sum(self.a * (np.asarray(x, np.float64) - self.b) ** 2, axis=1)))
+
+    def __repr__(self) -> str:
+        return f"Quadratic(n_workers={self.n_workers}, dim={self.dim}, noise={self.noise})"

@@ -1,0 +1,149 @@
+"""What a run leaves behind: its settings, its curves, its last state; saved, loaded, tabulated and plotted."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm._arrays import Array
+
+__all__ = ["Result"]
+
+_CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
+
+
+@dataclass
+class Result:
+    """A finished run.
+
+    Attributes
+    ----------
+    config : dict
+        Every setting of the run, and the version that ran it.
+    iterations : (t,) int64
+        Iterations done at each evaluation; the first is 0.
+    accuracy, loss, consensus_gap, distance : (t,) float64
+        Accuracy on the test set and mean loss on training samples of the master's model, mean distance of the regular
+        workers to the master, distance of the master to a given optimum; NaN where a run has no such thing.
+    x0 : (d,) array
+        The master's model.
+    x : (m, d) array or None
+        The workers' models, where the algorithm has them.
+    eliminated : dict
+        Worker -> iteration at which the master threw it out.
+    trajectory : dict or None
+        With ``record="trajectory"``: "x0" (t, d) and, where there are workers' models, "x" (t, m, d).
+    seconds : float
+        Time spent in iterations, without evaluation.
+    """
+
+    config: dict[str, Any]
+    iterations: NDArray[np.int64]
+    accuracy: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    consensus_gap: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    x0: Array
+    x: Array | None = None
+    eliminated: dict[int, int] = field(default_factory=dict)
+    trajectory: dict[str, Array] | None = None
+    seconds: float = 0.0
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one ``.npz`` file, whole or not at all."""
+        arrays: dict[str, Array] = {name: getattr(self, name) for name in _CURVES} | {"x0": self.x0}
+        if self.x is not None:
+            arrays["x"] = self.x
+        for name, values in (self.trajectory or {}).items():
+            arrays[f"trajectory_{name}"] = values
+        about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
+        write_npz(path, arrays, about)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read what :meth:`save` wrote."""
+        arrays, about = read_npz(path)
+        missing = [name for name in (*_CURVES, "x0") if name not in arrays]
+        if missing or "config" not in about:
+            raise ValueError(f"{os.fspath(path)}: not a result of byzadmm (no {', '.join(missing) or 'config'})")
+        trajectory = {n.removeprefix("trajectory_"): v for n, v in arrays.items() if n.startswith("trajectory_")}
+        return cls(
+            config=about["config"],
+            **{name: arrays[name] for name in _CURVES},
+            x0=arrays["x0"],
+            x=arrays.get("x"),
+            eliminated={int(worker): int(k) for worker, k in about["eliminated"].items()},
+            trajectory=trajectory or None,
+            seconds=float(about["seconds"]),
+        )
+
+    def table(self) -> list[dict[str, float]]:
+        """One row per evaluation, the columns that the run has."""
+        columns = {name: getattr(self, name) for name in _CURVES}
+        kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
+        return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
+
+    def final_accuracy(self, last: int = 3) -> float:
+        """Mean accuracy of the last evaluations."""
+        return float(np.mean(self.accuracy[-last:]))
+
+    def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
+        """Draw one curve against iterations on ``ax`` (a new one without it); returns the axes. Needs matplotlib."""
+        if metric not in _CURVES[1:]:
+            raise ValueError(f"metric: expected one of {', '.join(_CURVES[1:])}; got {metric!r}")
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        ax.plot(self.iterations, getattr(self, metric), label=label or self.config["algorithm"]["name"])
+        ax.set_xlabel("iterations")
+        ax.set_ylabel(metric.replace("_", " "))
+        return ax
+
+    def __repr__(self) -> str:
+        last = self.accuracy[-1] if len(self.accuracy) else float("nan")
+        return f"<Result {self.config['algorithm']['name']}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
+
+
+def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dict[str, Any]) -> None:
+    """Arrays and a JSON record in one file; a reader sees the old file or the new one, never a part."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays, about=np.array(json.dumps(about, default=_plain)))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about: dict[str, Any] = json.loads(str(arrays.pop("about")))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{os.fspath(path)}: not a whole file of byzadmm ({error})") from error
+    return arrays, about
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return repr(value)

@@ -1,0 +1,682 @@
+"""Training under attack: joins data, partition, algorithm, attack and evaluation. Holds no arithmetic of its own.
+
+Built-in parts run as one native call from evaluation to evaluation; a user's own attack, rule or loss runs through the
+same kernels one iteration at a time. Both paths give the same bits, for every thread count and evaluation interval.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzadmm import _core, losses, steps
+from byzadmm._arrays import Array, as_float, as_index, as_samples, to_numpy
+from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.attacks import HONEST, Attack, Spec
+from byzadmm.datasets import Dataset
+from byzadmm.results import Result, read_npz, write_npz
+
+__all__ = ["simulate", "simulate_many"]
+
+Algorithm = ADMM | RSA | SGD
+State = dict[str, Array]
+Progress = Callable[[int, int], None]
+
+#: Training rows on which the loss is evaluated: all, or this many spread evenly.
+LOSS_SAMPLES = 5000
+_USER_ATTACK = 2  # Purpose::user_attack of cpp/include/byzadmm/attacks.hpp
+
+
+def simulate(
+    dataset: Dataset | None,
+    parts: Sequence[Any] | None,
+    *,
+    algorithm: Algorithm,
+    attack: Attack | Callable[..., Any] | None = None,
+    n_byzantine: int = 0,
+    byzantine: Sequence[int] | None = None,
+    iterations: int = 1000,
+    batch_size: int = 32,
+    rho: float = 0.01,
+    eval_every: int = 50,
+    seed: int = 0,
+    dtype: str = "float32",
+    threads: int = 0,
+    loss: str | Any = "softmax",
+    x0_init: Any = None,
+    x_init: Any = None,
+    first_k: int = 1,
+    record: str | None = None,
+    optimum: Any = None,
+    progress: bool | Progress | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Result:
+    """Train with ``len(parts)`` workers, some of them Byzantine, and return the curves.
+
+    Parameters
+    ----------
+    dataset : Dataset or None
+        Of ``byzadmm.datasets``; None with a loss that needs none.
+    parts : list of index arrays, one per worker, or None
+        Of ``byzadmm.partition``.
+    algorithm : ADMM, RSA or SGD
+    attack : Attack, callable or None
+        None: the Byzantine workers are honest (Ideal SGD leaves them out all the same).
+    n_byzantine : int
+        The last so many workers are Byzantine; or
+    byzantine : list of int
+        exactly these.
+    iterations, batch_size : int
+    rho : float >= 0
+        ``f0(x) = rho/2 ||x||^2``.
+    eval_every : int
+        Iterations between evaluations; never changes the run.
+    seed : int
+    dtype : "float32" or "float64"
+    threads : int
+        0: choose.
+    loss : "softmax", losses.Quadratic, or an object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k)``
+    x0_init, x_init : (d,) and (m, d) arrays
+        Zeros without them.
+    first_k : int
+        Number of the first iteration in step sizes and attacks.
+    record : None or "trajectory"
+        Keep ``x0`` (and ``x``) at every evaluation.
+    optimum : (d,) array
+        Record the distance of ``x0`` to it.
+    progress : None, True or callable
+        True: a progress bar; a callable gets (done, total).
+    checkpoint : path
+        State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from byzadmm import ADMM, attacks, datasets, partition, simulate, steps
+    >>> data = datasets.load("digits")
+    >>> parts = partition.iid(data.train_y, 20, seed=0)
+    >>> admm = ADMM(lam=0.05, beta=0.5, master_step=steps.inv_sqrt(10, 1), worker_step=steps.inv_sqrt(0.5, 1))
+    >>> run = simulate(data, parts, algorithm=admm, attack=attacks.SignFlip(), n_byzantine=8, iterations=300)
+    >>> run.accuracy[-1] > 0.8
+    True
+    """
+    setup = _Setup.build(
+        dataset, parts, algorithm, attack, n_byzantine, byzantine, batch_size, rho, seed, dtype, threads, loss, first_k
+    )
+    total = check_int(iterations, "iterations", low=0)
+    interval = check_int(eval_every, "eval_every", low=1)
+    if record is not None:
+        check_choice(record, "record", ("trajectory",))
+    state = setup.initial_state(x0_init, x_init)
+    goal = None if optimum is None else _vector(optimum, "optimum", setup.d)
+    history = _History(setup, goal, record is not None)
+    config = setup.describe() | {"iterations": total, "eval_every": interval, "record": record}
+    fingerprint = _fingerprint(config, state, setup)
+    done, seconds = 0, 0.0
+    if checkpoint is not None and Path(checkpoint).exists():
+        done, seconds = _resume(checkpoint, fingerprint, state, history)
+    if not history.iterations:
+        history.evaluate(0, state)
+    report, close = _reporter(progress)
+    try:
+        report(done, total)
+        while done < total:
+            count = min(interval - done % interval, total - done)
+            start = time.perf_counter()
+            setup.advance(state, setup.first_k + done, count)
+            seconds += time.perf_counter() - start
+            done += count
+            history.evaluate(done, state)
+            if checkpoint is not None:
+                write_npz(
+                    checkpoint,
+                    {f"state_{name}": array for name, array in state.items()} | history.arrays(),
+                    {"fingerprint": fingerprint, "done": done, "seconds": seconds},
+                )
+            report(done, total)
+    finally:
+        close()
+    return history.result(config, state, seconds)
+
+
+@dataclass
+class _Setup:
+    """A checked experiment: everything that does not change while it runs."""
+
+    algorithm: Algorithm
+    attack: Attack | Callable[..., Any] | None
+    byzantine: list[int]
+    m: int
+    d: int
+    rho: float
+    seed: int
+    dtype: np.dtype[Any]
+    threads: int
+    first_k: int
+    batch_size: int
+    loss: Any
+    dataset: Dataset | None
+    native_loss: _core.Loss | None
+    spec: Spec | None
+    labels: dict[str, Any]
+
+    @classmethod
+    def build(
+        cls,
+        dataset: Dataset | None,
+        parts: Sequence[Any] | None,
+        algorithm: Any,
+        attack: Any,
+        n_byzantine: Any,
+        byzantine: Any,
+        batch_size: Any,
+        rho: Any,
+        seed: Any,
+        dtype: Any,
+        threads: Any,
+        loss: Any,
+        first_k: Any,
+    ) -> _Setup:
+        if not isinstance(algorithm, (ADMM, RSA, SGD)):
+            raise TypeError(f"algorithm: expected ADMM, RSA or SGD, got {type(algorithm).__name__}")
+        if attack is not None and not callable(attack):
+            raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
+        kind = np.dtype(check_choice(str(np.dtype(dtype)), "dtype", ("float32", "float64")))
+        batch = check_int(batch_size, "batch_size", low=1)
+        key = check_int(seed, "seed", low=0, high=2**64 - 1)
+        softmax = isinstance(loss, str)
+        if softmax:
+            check_choice(loss, "loss", ("softmax",))
+            if dataset is None or parts is None:
+                raise TypeError("loss: 'softmax' needs a dataset and parts")
+            indices = _check_parts(parts, len(dataset.train_x))
+            m = len(indices)
+            d = dataset.n_classes * (dataset.train_x.shape[1] + 1)
+        else:
+            if not isinstance(loss, losses.Loss):
+                raise TypeError(
+                    f"loss: expected 'softmax', losses.Quadratic, or an object with dim, n_workers and gradient; got "
+                    f"{type(loss).__name__}"
+                )
+            m, d = check_int(loss.n_workers, "loss.n_workers", low=1), check_int(loss.dim, "loss.dim", low=1)
+        liars = _check_byzantine(n_byzantine, byzantine, m)
+        poisons = isinstance(attack, Attack) and attack.poisons_labels
+        if poisons and not softmax:
+            raise ValueError(f"attack: {type(attack).__name__} needs the softmax loss")
+        # Without an attack a Byzantine worker is one of the others; only Ideal SGD knows it as absent.
+        ideal = isinstance(algorithm, SGD) and algorithm.ideal
+        active = liars if attack is not None or ideal else []
+        spec: Spec | None = HONEST
+        if isinstance(attack, Attack):
+            spec = attack.spec(algorithm, m, len(active))
+        elif attack is not None:
+            spec = None
+        if isinstance(algorithm, SGD):
+            algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
+        native: _core.Loss | None = None
+        if softmax and dataset is not None:
+            poisoned = np.zeros(m, np.bool_)
+            poisoned[active if poisons else []] = True
+            labels = as_index(dataset.train_y, "train_y")
+            native = _core.Loss.softmax(
+                as_samples(dataset.train_x),
+                labels,
+                np.ascontiguousarray(dataset.n_classes - 1 - labels) if poisons else labels,
+                np.concatenate(indices),
+                np.cumsum([0, *(len(part) for part in indices)], dtype=np.int64),
+                poisoned,
+                dataset.n_classes,
+                float(dataset.scale),
+                batch,
+                key,
+                kind == np.float32,
+            )
+        elif isinstance(loss, losses.Quadratic):
+            native = _core.Loss.quadratic(
+                loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
+            )
+        described = {
+            "dataset": dataset.name if dataset is not None else None,
+            "scale": float(dataset.scale) if dataset is not None else None,
+            "loss": loss if softmax else repr(loss),
+            "attack": attack.describe() if isinstance(attack, Attack) else attack and _name(attack),
+            "byzantine": liars,
+        }
+        return cls(
+            algorithm=algorithm,
+            attack=attack,
+            byzantine=active,
+            m=m,
+            d=d,
+            rho=check_real(rho, "rho", low=0.0),
+            seed=key,
+            dtype=kind,
+            threads=check_int(threads, "threads", low=0, high=4096),
+            first_k=check_int(first_k, "first_k", low=0),
+            batch_size=batch,
+            loss=loss,
+            dataset=dataset,
+            native_loss=native,
+            spec=spec,
+            labels=described,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return self.labels | {
+            "version": _core.__version__,
+            "algorithm": self.algorithm.describe(),
+            "n_workers": self.m,
+            "dim": self.d,
+            "batch_size": self.batch_size,
+            "rho": self.rho,
+            "seed": self.seed,
+            "dtype": str(self.dtype),
+            "first_k": self.first_k,
+        }
+
+    def initial_state(self, x0_init: Any, x_init: Any) -> State:
+        """x0, what the workers hold, what the Byzantine ones sent, and who was thrown out."""
+        m, d, q = self.m, self.d, len(self.byzantine)
+        zeros = lambda *shape: np.zeros(shape, self.dtype)  # noqa: E731
+        state = {"x0": zeros(d), "eliminated": np.full(m, -1, np.int64), "lies": zeros(q, d)}
+        if x0_init is not None:
+            state["x0"][:] = _vector(x0_init, "x0_init", d)
+        if isinstance(self.algorithm, SGD):
+            if x_init is not None:
+                raise ValueError("x_init: SGD's workers have no models of their own")
+            return state | {"g": zeros(m, d)}
+        state["x"] = zeros(m, d)
+        if x_init is not None:
+            models = as_float(x_init, "x_init")
+            if models.shape != (m, d):
+                raise ValueError(f"x_init: expected shape {(m, d)}, got {models.shape}")
+            if not np.all(np.isfinite(models)):
+                raise ValueError("x_init: expected finite numbers")
+            state["x"][:] = models
+        if isinstance(self.algorithm, ADMM):
+            state |= {"eta": zeros(m, d), "eta_prev": zeros(m, d), "sent": zeros(q, d), "sent_prev": zeros(q, d)}
+        return state
+
+    def advance(self, state: State, first: int, count: int) -> None:
+        """Iterations ``first .. first+count-1``, natively if every part is native."""
+        rule = self.algorithm.native_rule(self.m) if isinstance(self.algorithm, SGD) else (0, 0, 0.0, 0)
+        if self.native_loss is not None and self.spec is not None and rule is not None:
+            self._advance_fused(state, first, count, rule)
+        else:
+            self._advance_stepwise(state, first, count)
+
+    def _advance_fused(self, state: State, first: int, count: int, rule: tuple[int, int, float, int]) -> None:
+        assert self.native_loss is not None and self.spec is not None
+        tail = (first, self.byzantine, self.spec, self.seed, self.threads)
+        algorithm = self.algorithm
+        if isinstance(algorithm, SGD):
+            alpha = steps.evaluate(algorithm.step, "step", first, count)
+            _core.run_sgd(self.native_loss, state, rule, self.rho, algorithm.ideal, alpha, *tail)
+            return
+        master = steps.evaluate(algorithm.master_step, "master_step", first, count)
+        worker = steps.evaluate(algorithm.worker_step, "worker_step", first, count)
+        if isinstance(algorithm, ADMM):
+            _core.run_admm(self.native_loss, state, algorithm.lam, algorithm.beta, self.rho, master, worker, *tail)
+        else:
+            _core.run_rsa(self.native_loss, state, algorithm.lam, self.rho, master, worker, *tail)
+
+    # --- step by step: the same kernels in the same order as cpp/include/byzadmm/simulation.hpp ----------------------
+
+    def _advance_stepwise(self, state: State, first: int, count: int) -> None:
+        step = {ADMM: self._step_admm, RSA: self._step_rsa, SGD: self._step_sgd}[type(self.algorithm)]
+        for k in range(first, first + count):
+            step(state, k)
+
+    def _step_admm(self, state: State, k: int) -> None:
+        algorithm = self.algorithm
+        assert isinstance(algorithm, ADMM)
+        alpha0 = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
+        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
+        x0, x, eta, eta_prev = state["x0"], state["x"], state["eta"], state["eta_prev"]
+        now, before = self._outgoing(state, "eta", "sent"), self._outgoing(state, "eta_prev", "sent_prev")
+        _core.admm_master_step(x0, now, before, x0, alpha0, self.rho, self.threads)
+        g = self._gradients(x, range(self.m), k)
+        _core.admm_worker_step(x, g, eta, eta_prev, x, alpha, self.threads)
+        _core.admm_dual_step(eta, x, x0, eta_prev, algorithm.beta, algorithm.lam, self.threads)
+        state["eta"], state["eta_prev"] = eta_prev, eta
+        if self.byzantine:
+            lies, sent, sent_prev = state["lies"], state["sent"], state["sent_prev"]
+            self._lie(x, x0, k + 1, lies)
+            if getattr(self.attack, "sends", "message") == "dual":
+                sent_prev[:] = lies
+            else:
+                _core.admm_dual_step(sent, lies, x0, sent_prev, algorithm.beta, algorithm.lam, self.threads)
+            state["sent"], state["sent_prev"] = sent_prev, sent
+        self._screen(state, k, state["eta"], state["sent"], algorithm.lam)
+
+    def _step_rsa(self, state: State, k: int) -> None:
+        algorithm = self.algorithm
+        assert isinstance(algorithm, RSA)
+        alpha0 = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
+        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
+        x0, x = state["x0"], state["x"]
+        if self.byzantine:
+            self._lie(x, x0, k, state["lies"])
+        self._screen(state, k, x, state["lies"], 0.0)
+        following = np.empty_like(x0)
+        _core.rsa_master_step(x0, self._outgoing(state, "x", "lies"), following, alpha0, algorithm.lam, self.rho, self.threads)
+        g = self._gradients(x, range(self.m), k)
+        _core.rsa_worker_step(x, g, x0, x, alpha, algorithm.lam, self.threads)
+        x0[:] = following
+
+    def _step_sgd(self, state: State, k: int) -> None:
+        algorithm = self.algorithm
+        assert isinstance(algorithm, SGD)
+        alpha = float(steps.evaluate(algorithm.step, "step", k, 1)[0])
+        x0, g = state["x0"], state["g"]
+        taking_part = [i for i in range(self.m) if not (algorithm.ideal and i in self.byzantine)]
+        g[taking_part] = self._gradients(x0, taking_part, k)
+        if self.byzantine and not algorithm.ideal:
+            self._lie(g, x0, k, state["lies"])
+        self._screen(state, k, g, state["lies"], 0.0)
+        heard = self._outgoing(state, "g", "lies")
+        direction = np.zeros_like(x0)
+        if len(heard):
+            direction = self._combine(algorithm, heard, int(np.sum(state["eliminated"] >= 0)))
+        _core.sgd_step(x0, direction, x0, alpha, self.rho, self.threads)
+
+    def _combine(self, algorithm: SGD, heard: Array, thrown_out: int) -> Array:
+        out = np.empty(self.d, self.dtype)
+        if algorithm.rule == "mean":
+            if _core.mean(heard, out, None, None, self.threads):
+                _core.mean_scaled(heard, out, None, None, self.threads)
+        elif algorithm.rule == "median":
+            _core.median(heard, out, 0, None, self.threads)
+        elif algorithm.rule == "trimmed_mean":
+            f = min(max(algorithm.f - thrown_out, 0), (len(heard) - 1) // 2)
+            _core.trimmed_mean(heard, out, f, None, self.threads)
+        elif algorithm.rule == "geometric_median":
+            _core.geometric_median(heard, out, None, 1e-6, 1000, None, self.threads)
+        else:
+            assert callable(algorithm.rule)
+            out[:] = _vector(algorithm.rule(heard), "rule", self.d, finite=False)
+        return out
+
+    def _outgoing(self, state: State, honest: str, lies: str) -> Array:
+        """Messages in worker order, without the thrown out (and without the absent of Ideal SGD)."""
+        messages = state[honest].copy()
+        absent = isinstance(self.algorithm, SGD) and self.algorithm.ideal
+        if not absent:
+            messages[self.byzantine] = state[lies]
+        keep = state["eliminated"] < 0
+        if absent:
+            keep[self.byzantine] = False
+        return np.ascontiguousarray(messages[keep])
+
+    def _gradients(self, models: Array, workers: Sequence[int], k: int) -> Array:
+        out = np.empty((len(workers), self.d), self.dtype)
+        if self.native_loss is not None:
+            self.native_loss.gradients(models, list(workers), k, out, self.threads)
+            return out
+        for row, worker in enumerate(workers):
+            at = models if models.ndim == 1 else models[worker]
+            out[row] = _vector(
+                self.loss.gradient(at.copy(), worker=worker, k=k), "loss.gradient", self.d, finite=False
+            )
+        return out
+
+    def _lie(self, honest: Array, x0: Array, k: int, out: Array) -> None:
+        if self.spec is not None:
+            _core.attack_messages(self.spec, honest, self.byzantine, x0, k, self.seed, out, self.threads)
+            return
+        assert self.attack is not None
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, _USER_ATTACK, 0, k]))
+        made = self.attack(
+            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self.byzantine), rng=rng, algorithm=self.algorithm
+        )
+        messages = to_numpy(made, "attack")
+        if messages.shape != out.shape:
+            raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[:] = messages
+
+    def _screen(self, state: State, k: int, honest: Array, lies: Array, bound: float) -> None:
+        """A message that is not finite, or a dual out of range, gives its sender away (paper, below ``eq11``)."""
+        good = np.array(_core.acceptable(honest, bound))
+        if self.byzantine:
+            absent = isinstance(self.algorithm, SGD) and self.algorithm.ideal
+            good[self.byzantine] = True if absent else _core.acceptable(lies, bound)
+        eliminated = state["eliminated"]
+        eliminated[~good & (eliminated < 0)] = k
+
+
+class _History:
+    """The curves of a run, measured from outside: nothing here touches the state."""
+
+    def __init__(self, setup: _Setup, optimum: Array | None, keep: bool) -> None:
+        self.setup, self.optimum, self.keep = setup, optimum, keep
+        self.iterations: list[int] = []
+        self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
+        self.trajectory: dict[str, list[Array]] = {}
+        self.regular = [i for i in range(setup.m) if i not in set(setup.byzantine)]
+        if setup.dataset is not None:
+            n = len(setup.dataset.train_x)
+            rows = np.arange(n) if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
+            self.rows = rows[None].astype(np.int64)
+            self.train_x, self.train_y = as_samples(setup.dataset.train_x), as_index(setup.dataset.train_y, "train_y")
+            self.test_x, self.test_y = as_samples(setup.dataset.test_x), as_index(setup.dataset.test_y, "test_y")
+
+    def evaluate(self, done: int, state: State) -> None:
+        setup, x0 = self.setup, state["x0"]
+        accuracy, loss, distance = np.nan, np.nan, np.nan
+        if setup.dataset is not None and isinstance(setup.loss, str):
+            model = x0.reshape(1, setup.dataset.n_classes, -1)
+            scale = float(setup.dataset.scale)
+            predicted = np.empty(len(self.test_x), np.int64)
+            _core.softmax_predict(model, self.test_x, predicted, scale, True, setup.threads)
+            accuracy = float(np.mean(predicted == self.test_y))
+            loss = float(_core.softmax_loss(model, self.train_x, self.train_y, self.rows, scale, True, setup.threads)[0])
+        elif hasattr(setup.loss, "value"):
+            loss = float(setup.loss.value(x0))
+        gap = 0.0
+        if "x" in state:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gaps = state["x"][self.regular].astype(np.float64) - x0
+                gap = float(np.mean(np.sqrt(np.sum(gaps * gaps, axis=1)))) if self.regular else 0.0
+        if self.optimum is not None:
+            distance = float(np.linalg.norm(x0.astype(np.float64) - self.optimum))
+        self.iterations.append(done)
+        for name, value in zip(self.curves, (accuracy, loss, gap, distance), strict=True):
+            self.curves[name].append(value)
+        if self.keep:
+            for name in ("x0", "x"):
+                if name in state:
+                    self.trajectory.setdefault(name, []).append(state[name].copy())
+
+    def arrays(self) -> dict[str, Array]:
+        """For a checkpoint."""
+        arrays = {"iterations": np.array(self.iterations, np.int64)}
+        arrays |= {name: np.array(values) for name, values in self.curves.items()}
+        return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.iterations = arrays["iterations"].tolist()
+        self.curves = {name: arrays[name].tolist() for name in self.curves}
+        self.trajectory = {
+            name.removeprefix("trajectory_"): list(values)
+            for name, values in arrays.items()
+            if name.startswith("trajectory_")
+        }
+
+    def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
+        return Result(
+            config=config,
+            iterations=np.array(self.iterations, np.int64),
+            **{name: np.array(values) for name, values in self.curves.items()},
+            x0=state["x0"],
+            x=state.get("x"),
+            eliminated={int(i): int(state["eliminated"][i]) for i in np.flatnonzero(state["eliminated"] >= 0)},
+            trajectory={name: np.array(values) for name, values in self.trajectory.items()} or None,
+            seconds=seconds,
+        )
+
+
+def simulate_many(
+    configs: Sequence[dict[str, Any]],
+    workers: int | None = None,
+    *,
+    progress: bool | Progress | None = None,
+    on_result: Callable[[int, Result | Exception], None] | None = None,
+) -> list[Result | Exception]:
+    """Run many experiments side by side, one thread each.
+
+    Parameters
+    ----------
+    configs : list of dict
+        Arguments of :func:`simulate`, ``dataset`` and ``parts`` included.
+    workers : int, optional
+        How many at once; one per CPU without it.
+    progress : None, True or callable
+        One bar for all of them; a callable gets (iterations done, total).
+    on_result : callable, optional
+        Gets (number, result) as each run ends.
+
+    Returns
+    -------
+    list
+        In the order of ``configs``: a Result, or the exception that ended that run; the others are not lost.
+
+    Examples
+    --------
+    >>> from byzadmm import SGD, losses, simulate_many, steps
+    >>> config = dict(dataset=None, parts=None, loss=losses.Quadratic([1.0], [[2.0]]),
+    ...               algorithm=SGD(step=steps.constant(0.5)), rho=0.0, iterations=60)
+    >>> [round(float(run.x0[0]), 3) for run in simulate_many([config, config | {"first_k": 3}])]
+    [2.0, 2.0]
+    """
+    todo = [dict(config) for config in configs]
+    at_once = check_int(workers, "workers", low=1) if workers is not None else (os.cpu_count() or 1)
+    stop = threading.Event()
+    lock = threading.Lock()
+    done = [0] * len(todo)
+    total = sum(int(config.get("iterations", 1000)) for config in todo)
+    report, close = _reporter(progress)
+    results: list[Result | Exception] = [RuntimeError("not run")] * len(todo)
+
+    def run(number: int) -> Result:
+        def tick(now: int, _: int) -> None:
+            if stop.is_set():
+                raise InterruptedError("stopped")
+            with lock:
+                done[number] = now
+                report(sum(done), total)
+
+        config = {"threads": 1} | todo[number] | {"progress": tick}
+        return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
+
+    try:
+        with ThreadPoolExecutor(max_workers=at_once) as pool:
+            futures = {pool.submit(run, number): number for number in range(len(todo))}
+            try:
+                for future in as_completed(futures):
+                    number = futures[future]
+                    error = future.exception()
+                    if error is not None and not isinstance(error, Exception):
+                        raise error
+                    results[number] = error if error is not None else future.result()
+                    if on_result is not None:
+                        on_result(number, results[number])
+            except BaseException:
+                stop.set()
+                for future in futures:
+                    future.cancel()
+                raise
+    finally:
+        close()
+    return results
+
+
+# --- small checks and helpers ----------------------------------------------------------------------------------------
+
+
+def _check_parts(parts: Sequence[Any], n: int) -> list[Array]:
+    checked = [as_index(part, f"parts[{i}]") for i, part in enumerate(parts)]
+    if not checked:
+        raise ValueError("parts: expected at least one worker, got none")
+    for i, part in enumerate(checked):
+        if part.ndim != 1 or part.size == 0:
+            raise ValueError(f"parts[{i}]: expected a list of at least one sample, got shape {part.shape}")
+        if part.min() < 0 or part.max() >= n:
+            raise ValueError(f"parts[{i}]: expected indices in [0, {n}), got {part.min()} to {part.max()}")
+    return checked
+
+
+def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
+    q = check_int(n_byzantine, "n_byzantine", low=0, high=m)
+    if byzantine is None:
+        return list(range(m - q, m))
+    liars = sorted(check_int(worker, "byzantine", low=0, high=m - 1) for worker in byzantine)
+    if len(set(liars)) != len(liars):
+        raise ValueError(f"byzantine: a worker is named twice in {liars}")
+    if q not in (0, len(liars)):
+        raise ValueError(f"byzantine: names {len(liars)} workers, but n_byzantine={q}")
+    return liars
+
+
+def _vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
+    array = as_float(value, name)
+    if array.shape != (d,):
+        raise ValueError(f"{name}: expected shape ({d},), got {array.shape}")
+    if finite and not np.all(np.isfinite(array)):
+        raise ValueError(f"{name}: expected finite numbers")
+    return array
+
+
+def _name(part: Any) -> str:
+    return getattr(part, "__qualname__", None) or type(part).__qualname__
+
+
+def _fingerprint(config: dict[str, Any], state: State, setup: _Setup) -> str:
+    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it."""
+    same = {name: value for name, value in config.items() if name not in ("iterations",)}
+    digest = hashlib.sha256(repr(sorted(same.items())).encode())
+    for array in state.values():
+        digest.update(np.ascontiguousarray(array).data)
+    if setup.dataset is not None:
+        digest.update(np.ascontiguousarray(setup.dataset.train_y).data)
+        digest.update(np.ascontiguousarray(setup.dataset.train_x[:: max(1, len(setup.dataset.train_x) // 64)]).data)
+    return digest.hexdigest()
+
+
+def _resume(path: Any, fingerprint: str, state: State, history: _History) -> tuple[int, float]:
+    try:
+        arrays, about = read_npz(path)
+    except ValueError as error:
+        warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=3)
+        return 0, 0.0
+    if about.get("fingerprint") != fingerprint:
+        raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")
+    for name in state:
+        state[name][...] = arrays[f"state_{name}"]
+    history.restore(arrays)
+    return int(about["done"]), float(about["seconds"])
+
+
+def _reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], None]]:
+    if progress is None or progress is False:
+        return (lambda done, total: None), (lambda: None)
+    if callable(progress):
+        return progress, (lambda: None)
+    from byzadmm._progress import Bar
+
+    bar = Bar("iterations")
+    return bar.update, bar.close

@@ -1,0 +1,140 @@
+"""Step sizes: small objects that turn an iteration number into a number.
+
+``k`` counts from ``first_k`` of a run, 1 unless told otherwise. Any callable ``k -> float`` works in their place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm._validation import check_real
+
+__all__ = ["Step", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
+
+Step = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class InvSqrt:
+    """``1 / (c0 + c1 sqrt(k))``"""
+
+    c0: float
+    c1: float
+
+    def __call__(self, k: int) -> float:
+        below = self.c0 + self.c1 * math.sqrt(k)
+        return 1.0 / below if below > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Power:
+    """``c / k^p``"""
+
+    c: float
+    p: float
+
+    def __call__(self, k: int) -> float:
+        return self.c / k**self.p if k > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Constant:
+    """``a``"""
+
+    a: float
+
+    def __call__(self, k: int) -> float:
+        return self.a
+
+
+@dataclass(frozen=True)
+class InvLinear:
+    """``min(1 / (c k + b), cap)``"""
+
+    c: float
+    b: float
+    cap: float
+
+    def __call__(self, k: int) -> float:
+        below = self.c * k + self.b
+        return min(1.0 / below if below > 0 else math.inf, self.cap)
+
+
+def inv_sqrt(c0: float, c1: float) -> InvSqrt:
+    """``1 / (c0 + c1 sqrt(k))``: the steps of the paper's experiments.
+
+    Examples
+    --------
+    >>> from byzadmm import steps
+    >>> steps.inv_sqrt(10, 10)(4)
+    0.03333333333333333
+    """
+    step = InvSqrt(check_real(c0, "c0", low=0.0), check_real(c1, "c1", low=0.0))
+    if step.c0 == step.c1 == 0:
+        raise ValueError("inv_sqrt: c0 and c1 are both 0")
+    return step
+
+
+def power(c: float, p: float = 0.5) -> Power:
+    """``c / k^p``.
+
+    Examples
+    --------
+    >>> from byzadmm import steps
+    >>> steps.power(1.0)(4)
+    0.5
+    """
+    return Power(check_real(c, "c", low=0.0, strict=True), check_real(p, "p", low=0.0))
+
+
+def constant(a: float) -> Constant:
+    """``a`` at every iteration.
+
+    Examples
+    --------
+    >>> from byzadmm import steps
+    >>> steps.constant(0.1)(7)
+    0.1
+    """
+    return Constant(check_real(a, "a", low=0.0, strict=True))
+
+
+def inv_linear(c: float, b: float, cap: float = math.inf) -> InvLinear:
+    """``min(1 / (c k + b), cap)``: the steps of Theorem ``thm:conv``.
+
+    Examples
+    --------
+    >>> from byzadmm import steps
+    >>> steps.inv_linear(1 / 8, 3)(8)
+    0.25
+    """
+    step = InvLinear(check_real(c, "c", low=0.0), check_real(b, "b", low=0.0), float(cap))
+    if not step.cap > 0:
+        raise ValueError(f"cap: expected a number > 0, got {cap!r}")
+    if step.c == step.b == 0 and math.isinf(step.cap):
+        raise ValueError("inv_linear: c and b are both 0")
+    return step
+
+
+def check_step(step: Any, name: str) -> Step:
+    """``step`` itself if it can be called."""
+    if not callable(step):
+        raise TypeError(f"{name}: expected a step size of byzadmm.steps or a callable k -> float, got {step!r}")
+    checked: Step = step
+    return checked
+
+
+def evaluate(step: Step, name: str, first: int, count: int) -> NDArray[np.float64]:
+    """Step sizes of iterations ``first .. first+count-1``; each must be finite and not negative."""
+    values = np.array([float(step(k)) for k in range(first, first + count)], np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if wrong.size:
+        k = first + int(wrong[0])
+        raise ValueError(f"{name}: expected a finite number >= 0 at k={k}, got {values[wrong[0]]!r}")
+    return values
