@@ -69,7 +69,7 @@ void bind_rules(py::module_& m) {
         });
       },
       "X"_a, "out"_a, "weights"_a, "tol"_a, "max_iter"_a, "keep"_a, "threads"_a,
-      "Geometric median of finite rows into out; (iterations, converged, residual, combination).");
+      "Geometric median into out; (iterations, converged, residual, combination). iterations = -1: a row is not finite.");
   m.def(
       "nonfinite_rows",
       [](const py::object& x, int threads) {

@@ -318,26 +318,30 @@ def geometric_median(
     w = _check_weights(weights, call.n)
     tol = check_real(tol, "tol", low=0.0, strict=True)
     max_iter = check_int(max_iter, "max_iter", low=1, high=2**31 - 1)
-    # The sums of a mean tell whether a row is not finite, at the cost of one pass.
-    if _core.mean(call.rows, call.out, None, None, call.threads):
+    ended = _solve_geometric_median(call, w, tol, max_iter)
+    if ended["iterations"] < 0:  # a row is not finite
         if call.exclude_nonfinite(max_f("geometric_median", call.n)):
-            w = _kept_weights(w, call)
-        elif nonfinite == "propagate" and np.any(_core.nonfinite_rows(call.rows, call.threads)):
+            ended = _solve_geometric_median(call, _kept_weights(w, call), tol, max_iter)
+        else:
             call.out.fill(np.nan)
-            return _finish(call, X, out, return_info, iterations=0, converged=False, residual=np.nan)
-    active = list(range(call.n)) if call.kept is None else call.kept
-    if w is not None and not np.all(w > 0):  # a row of weight 0 has no say
-        active = [i for i, share in zip(active, w, strict=True) if share > 0]
-        positive = np.ascontiguousarray(w[w > 0])
-    else:
-        positive = w
+            ended = {"weights": None, "iterations": 0, "converged": False, "residual": np.nan}
+    return _finish(call, X, out, return_info, **ended)
+
+
+def _solve_geometric_median(
+    call: _Call, w: NDArray[np.float64] | None, tol: float, max_iter: int
+) -> dict[str, Any]:
+    rows = list(range(call.n)) if call.kept is None else call.kept
+    voters = np.arange(len(rows)) if w is None else np.flatnonzero(w > 0)  # a row of weight 0 has no say
     iterations, converged, residual, shares = _core.geometric_median(
-        call.rows, call.out, positive, tol, max_iter, active, call.threads
+        call.rows,
+        call.out,
+        None if w is None else np.ascontiguousarray(w[voters]),
+        tol,
+        max_iter,
+        [rows[i] for i in voters],
+        call.threads,
     )
-    if w is not None and positive is not None and len(positive) < len(w):
-        spread = np.zeros(len(w))
-        spread[w > 0] = shares
-        shares = spread
-    return _finish(
-        call, X, out, return_info, weights=shares, iterations=iterations, converged=converged, residual=residual
-    )
+    spread = np.zeros(len(rows))
+    spread[voters] = shares
+    return {"weights": spread, "iterations": iterations, "converged": converged, "residual": residual}

@@ -108,6 +108,10 @@ struct CentredRows {
     }
   }
 
+  bool finite(index_t i) const {
+    return std::all_of(x.row[i], x.row[i] + x.d, [](T v) { return std::isfinite(v); });
+  }
+
   bool at_centre(index_t i) const {
     for (index_t j = 0; j < x.d; ++j)
       if (static_cast<double>(x.row[i][j]) != c[j]) return false;
@@ -145,65 +149,73 @@ inline void add_scaled(double f, const double* BYZ_RESTRICT x, double* BYZ_RESTR
 
 constexpr index_t kGramRows = 3;  // 3 x 3 sums and 6 operands fit 16 registers
 
-/// gram_ij += sum over the columns of y_i y_j, for j <= i in whole blocks.  y: (n, stride), width a multiple of the
-/// vector length. Every pair is summed in the same order, so equal rows get equal entries.
-inline void add_gram_tile(const double* y, index_t n, index_t stride, index_t width, double* gram) {
+/// lane_sums_ij += y_i y_j lane by lane, for j <= i in whole blocks.  y: (n, stride), width a multiple of the vector
+/// length. Every pair is summed in the same order, so equal rows get equal entries.
+inline void add_gram_tile(const double* y, index_t n, index_t stride, index_t width, simd::vec<double>* lane_sums) {
   using V = simd::vec<double>;
-  constexpr index_t B = kGramRows, kPanel = 8 * B;  // a panel stays in the first caches while all rows pass by it
-  for (index_t panel = 0; panel < n; panel += kPanel)
-    for (index_t i0 = panel; i0 < n; i0 += B)
-      for (index_t j0 = panel; j0 <= i0 && j0 < panel + kPanel; j0 += B) {
-        const double *a[B], *b[B];
-        for (index_t p = 0; p < B; ++p) {
-          a[p] = y + std::min(i0 + p, n - 1) * stride;
-          b[p] = y + std::min(j0 + p, n - 1) * stride;
-        }
-        V sum[B][B] = {};
-        for (index_t k = 0; k < width; k += simd::lanes<double>) {
-          const V b0 = simd::load(b[0] + k), b1 = simd::load(b[1] + k), b2 = simd::load(b[2] + k);
-          for (index_t p = 0; p < B; ++p) {
-            const V ap = simd::load(a[p] + k);
-            sum[p][0] = simd::madd<double>(ap, b0, sum[p][0]);
-            sum[p][1] = simd::madd<double>(ap, b1, sum[p][1]);
-            sum[p][2] = simd::madd<double>(ap, b2, sum[p][2]);
-          }
-        }
-        for (index_t p = 0; p < B && i0 + p < n; ++p)
-          for (index_t q = 0; q < B && j0 + q < n; ++q)
-            gram[(i0 + p) * n + j0 + q] += simd::sum_lanes<double>(sum[p][q]);
+  constexpr index_t B = kGramRows;
+  for (index_t i0 = 0; i0 < n; i0 += B)
+    for (index_t j0 = 0; j0 <= i0; j0 += B) {
+      const double *a[B], *b[B];
+      for (index_t p = 0; p < B; ++p) {
+        a[p] = y + std::min(i0 + p, n - 1) * stride;
+        b[p] = y + std::min(j0 + p, n - 1) * stride;
       }
+      V sum[B][B] = {};
+      for (index_t k = 0; k < width; k += simd::lanes<double>) {
+        const V b0 = simd::load(b[0] + k), b1 = simd::load(b[1] + k), b2 = simd::load(b[2] + k);
+        for (index_t p = 0; p < B; ++p) {
+          const V ap = simd::load(a[p] + k);
+          sum[p][0] = simd::madd<double>(ap, b0, sum[p][0]);
+          sum[p][1] = simd::madd<double>(ap, b1, sum[p][1]);
+          sum[p][2] = simd::madd<double>(ap, b2, sum[p][2]);
+        }
+      }
+      for (index_t p = 0; p < B && i0 + p < n; ++p)
+        for (index_t q = 0; q < B && j0 + q < n; ++q) lane_sums[(i0 + p) * n + j0 + q] += sum[p][q];
+    }
 }
 
-/// Columns are cut by n and d alone, so the sums do not depend on the number of threads.
+/// Columns are cut by n and d alone, so the sums do not depend on the number of threads. A tile of all rows stays in
+/// the first cache while every pair of rows passes over it.
 struct GramTiling {
   index_t tile, stride, tiles, chunks;
 
   GramTiling(index_t n, index_t d) {
-    constexpr index_t L = simd::lanes<double>, kTileValues = index_t{1} << 14;
-    tile = std::min(std::max(kTileValues / n, index_t{256}) / L * L, (d + L - 1) / L * L);
+    constexpr index_t L = simd::lanes<double>, kTileValues = 2560, kLeast = 64;
+    tile = std::min(std::max(kTileValues / n, kLeast) / L * L, (d + L - 1) / L * L);
     stride = tile + L;  // off the powers of two, where rows would share cache sets
     tiles = (d + tile - 1) / tile;
-    chunks = std::max(std::min({tiles, index_t{64}, d / n}), index_t{1});  // chunks * n^2 <= n d
+    chunks = std::max(std::min({tiles, index_t{16}, d / n}), index_t{1});  // chunks * n^2 <= n d
   }
+
+  /// Doubles that a thread needs: the tile, and the sums of every pair lane by lane.
+  index_t scratch(index_t n) const { return n * stride + n * n * simd::lanes<double>; }
 };
 
 /// gram: (n, n), both halves.
 template <class T>
 void gram_matrix(const CentredRows<T>& rows, const GramTiling& cut, double* scratch, double* partial, double* gram,
                  int threads) {
+  using V = simd::vec<double>;
   constexpr index_t L = simd::lanes<double>;
   const index_t n = rows.x.n, d = rows.x.d;
-  std::fill(partial, partial + cut.chunks * n * n, 0.0);
   for_tasks(cut.chunks, threads, [&](index_t chunk, int slot) {
-    double* y = scratch + slot * n * cut.stride;
+    double* sums = scratch + slot * cut.scratch(n);  // first, for its alignment
+    double* y = sums + n * n * L;
+    V* lane_sums = reinterpret_cast<V*>(sums);
+    std::fill(sums, sums + n * n * L, 0.0);
     for (index_t t = chunk * cut.tiles / cut.chunks; t < (chunk + 1) * cut.tiles / cut.chunks; ++t) {
       const index_t lo = t * cut.tile, hi = std::min(lo + cut.tile, d), width = (hi - lo + L - 1) / L * L;
       for (index_t i = 0; i < n; ++i) {
         rows.fill(i, lo, hi, y + i * cut.stride);
         std::fill(y + i * cut.stride + (hi - lo), y + i * cut.stride + width, 0.0);
       }
-      add_gram_tile(y, n, cut.stride, width, partial + chunk * n * n);
+      add_gram_tile(y, n, cut.stride, width, lane_sums);
     }
+    for (index_t i = 0; i < n; ++i)
+      for (index_t j = 0; j <= i; ++j)
+        partial[(chunk * n + i) * n + j] = simd::sum_lanes<double>(lane_sums[i * n + j]);
   });
   for (index_t i = 0; i < n; ++i)
     for (index_t j = 0; j <= i; ++j) {
@@ -234,18 +246,21 @@ class GramSpace {
       : n(rows.x.n), dim(n), shift(static_cast<std::size_t>(n)), rows_(rows), threads_(threads), cut_(n, rows.x.d),
         h_(static_cast<std::size_t>(n * n)), rho_(static_cast<std::size_t>(n)),
         partial_(static_cast<std::size_t>(cut_.chunks * n * n)),
-        scratch_(new double[static_cast<std::size_t>(
-            std::min<index_t>(threads, cut_.chunks) * n * cut_.stride)]) {}
+        scratch_(static_cast<std::size_t>(std::min<index_t>(threads, cut_.chunks) * cut_.scratch(n) / simd::lanes<double>)) {}
 
-  void build() {
+  /// False if a row is not finite: its square tells.
+  bool build() {
     rows_.use_plain();
-    gram_matrix(rows_, cut_, scratch_.get(), partial_.data(), h_.data(), threads_);
+    gram_matrix(rows_, cut_, reinterpret_cast<double*>(scratch_.data()), partial_.data(), h_.data(), threads_);
+    for (index_t i = 0; i < n; ++i)
+      if (!std::isfinite(h_[i * n + i]) && !rows_.finite(i)) return false;
     // Squares of floats fit a double with room to spare; those of doubles need a look.
     if (sizeof(T) == 8 && !squares_fit()) {
       rows_.use_scales(threads_);
-      gram_matrix(rows_, cut_, scratch_.get(), partial_.data(), h_.data(), threads_);
+      gram_matrix(rows_, cut_, reinterpret_cast<double*>(scratch_.data()), partial_.data(), h_.data(), threads_);
     }
     normalise();
+    return true;
   }
 
   void dual(const double* p, double* BYZ_RESTRICT out) const {
@@ -320,7 +335,7 @@ class GramSpace {
   int threads_;
   GramTiling cut_;
   std::vector<double> h_, rho_, partial_;
-  std::unique_ptr<double[]> scratch_;
+  std::vector<simd::vec<double>> scratch_;  // aligned for vectors
 };
 
 /// Plain coordinates and a centred copy of the rows: for n > d, and for many rows.
@@ -337,7 +352,10 @@ class CopySpace {
         chunks_(std::max(std::min({index_t{64}, n, n * dim >> 17}), index_t{1})),
         y_(static_cast<std::size_t>(n * dim)), partial_(static_cast<std::size_t>(chunks_ * dim)) {}
 
-  void build() {
+  /// False if a row is not finite.
+  bool build() {
+    for (index_t i = 0; i < n; ++i)
+      if (!rows_.finite(i)) return false;
     rows_.use_scales(threads_);
     std::vector<int> exponents;
     const auto is_zero = [&](index_t i) { return rows_.scale[i] == 1 && rows_.exponent[i] == 0 && rows_.at_centre(i); };
@@ -353,6 +371,7 @@ class CopySpace {
         for (index_t j = 0; j < dim; ++j) y[j] *= factor;
       }
     });
+    return true;
   }
 
   void dual(const double* p, double* out) const { std::copy(p, p + dim, out); }
@@ -754,7 +773,10 @@ bool search_median(CentredRows<T>& rows, const std::vector<double>& w, double to
   MedianSearch<Space> search(space, w, tol);
   search.iterations = info.iterations;
   for (int round = 1;; ++round) {
-    space.build();
+    if (!space.build()) {
+      info = {-1, false, std::numeric_limits<double>::quiet_NaN()};
+      return true;
+    }
     const Found found = search.run(max_iter, round < kMaxRounds);
     info = {search.iterations, true, search.residual};
     switch (found) {
@@ -778,10 +800,48 @@ bool search_median(CentredRows<T>& rows, const std::vector<double>& w, double to
 
 }  // namespace detail
 
+namespace detail {
+
+/// The row with the least sum of distances to the others, judged by some columns: a centre near the solution unless
+/// the data hides it from the sample, and then the search recentres.
+template <class T>
+index_t central_row(Rows<T> x) {
+  constexpr index_t kBlock = 64, kBlocks = 4;
+  index_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<double> gaps(static_cast<std::size_t>(x.n * x.n));
+  for (index_t block = 0; block < kBlocks; ++block) {
+    const index_t lo = x.d <= kBlock * kBlocks ? block * kBlock : block * (x.d / kBlocks);
+    const index_t hi = std::min(lo + kBlock, x.d);
+    for (index_t i = 0; i < x.n && lo < hi; ++i)
+      for (index_t k = 0; k < i; ++k) {
+        double sum = 0;
+        for (index_t j = lo; j < hi; ++j) {
+          const double gap = static_cast<double>(x.row[i][j]) - static_cast<double>(x.row[k][j]);
+          sum += gap * gap;
+        }
+        gaps[i * x.n + k] += sum;
+        gaps[k * x.n + i] += sum;
+      }
+  }
+  for (index_t i = 0; i < x.n; ++i) {
+    double sum = 0;
+    for (index_t k = 0; k < x.n; ++k) sum += std::sqrt(gaps[i * x.n + k]);
+    if (sum < least) {
+      least = sum;
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace detail
+
 /// out = argmin_z sum_i weight_i ||x_i - z||; a row that is the minimiser is copied, the middle of a segment of
-/// minimisers is taken.  x: (n, d) finite rows, n >= 1, d >= 1; weight: (n) finite, > 0, or nullptr for equal ones;
+/// minimisers is taken.  x: (n, d), n >= 1, d >= 1; weight: (n) finite, > 0, or nullptr for equal ones;
 /// out: (d), distinct from x; combination: (n), convex weights with out = sum_i combination_i x_i.  tol bounds the
 /// residual and the error relative to the (harmonic) mean distance to the rows.  Same bits for any `threads`.
+/// A row that is not finite ends it: iterations = -1, and out is not to be used.
 template <class T>
 BYZ_NOINLINE GeometricMedianInfo geometric_median(Rows<T> x, const double* weight, double tol, int max_iter, T* out,
                                                   double* combination, int threads) {
@@ -792,17 +852,24 @@ BYZ_NOINLINE GeometricMedianInfo geometric_median(Rows<T> x, const double* weigh
     for (index_t i = 0; i < x.n; ++i) w[i] = weight[i] / most;
   }
   if (x.d == 1 || x.n == 1) {
+    const detail::CentredRows<T> rows(x);
+    for (index_t i = 0; i < x.n; ++i)
+      if (!rows.finite(i)) return {-1, false, std::numeric_limits<double>::quiet_NaN()};
     if (x.n == 1) detail::put_rows(x, index_t{0}, index_t{0}, out, combination);
     else detail::median_on_line(x, w, out, combination);
     return {0, true, 0.0};
   }
   detail::CentredRows<T> rows(x);
-  median(x, Even::mid, out, threads);
-  std::copy(out, out + x.d, rows.c.begin());
   GeometricMedianInfo info{0, false, 1.0};
-  if (x.n > x.d || x.n > detail::kMaxGram ||
-      !detail::search_median<detail::GramSpace<T>>(rows, w, tol, max_iter, out, combination, threads, info))
-    detail::search_median<detail::CopySpace<T>>(rows, w, tol, max_iter, out, combination, threads, info);
+  if (x.n <= x.d && x.n <= detail::kMaxGram) {
+    const T* centre = x.row[detail::central_row(x)];
+    std::copy(centre, centre + x.d, rows.c.begin());
+    if (detail::search_median<detail::GramSpace<T>>(rows, w, tol, max_iter, out, combination, threads, info)) return info;
+  } else {
+    median(x, Even::mid, out, threads);
+    std::copy(out, out + x.d, rows.c.begin());
+  }
+  detail::search_median<detail::CopySpace<T>>(rows, w, tol, max_iter, out, combination, threads, info);
   return info;
 }
 
