@@ -135,12 +135,10 @@ def test_trimmed_mean_agrees_with_scipy() -> None:
         np.testing.assert_allclose(aggregate.trimmed_mean(X, f=f), stats.trim_mean(X, (f + 0.5) / 20), rtol=1e-12)
 
 
-@every_rule
+@pytest.mark.parametrize("name", ["mean", "median", "trimmed_mean"])
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 8, 9, 127, 128, 129, 511, 512, 513, 2047, 2048, 2049, 4099])
 def test_columns_do_not_see_their_neighbours(name: str, d: int, dtype: str) -> None:
     """The same column gives the same bits wherever it stands (tile - 1, tile, tile + 1 of every kernel)."""
-    if name == "geometric_median":
-        pytest.skip("every column of a geometric median depends on all others")
     X = np.random.default_rng(d).standard_normal((21, d)).astype(dtype)
     whole = RULES[name](X)
     for j in sorted({0, d // 2, d - 1}):

@@ -330,11 +330,10 @@ def geometric_median(
             call.out.fill(np.nan)
             return _finish(call, X, out, return_info, iterations=0, converged=False, residual=np.nan)
     active = list(range(call.n)) if call.kept is None else call.kept
+    positive = w
     if w is not None and not np.all(w > 0):  # a row of weight 0 has no say
         active = [i for i, share in zip(active, w, strict=True) if share > 0]
         positive = np.ascontiguousarray(w[w > 0])
-    else:
-        positive = w
     iterations, converged, residual, shares = _core.geometric_median(
         call.rows, call.out, positive, tol, max_iter, active, call.threads
     )

@@ -236,13 +236,14 @@ def admm_worker_step(
     ----------
     ``eqxi-update`` (Proposition ``lem:simp``).
     """
-    arrays = common_float(x=x, g=g, eta=eta, eta_prev=eta_prev)
+    arrays = models, gradients, duals, previous = common_float(x=x, g=g, eta=eta, eta_prev=eta_prev)
     for array, name in zip(arrays[1:], ("g", "eta", "eta_prev"), strict=True):
-        _require_shape(array, name, arrays[0].shape)
-    if arrays[0].size == 0:
-        raise ValueError(f"x: expected at least one number, got shape {arrays[0].shape}")
-    result = prepare_out(out, arrays[0].shape, arrays[0].dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
-    _core.admm_worker_step(*arrays, result, check_real(alpha, "alpha", low=0.0), _threads(threads))
+        _require_shape(array, name, models.shape)
+    if models.size == 0:
+        raise ValueError(f"x: expected at least one number, got shape {models.shape}")
+    result = prepare_out(out, models.shape, models.dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
+    alpha = check_real(alpha, "alpha", low=0.0)
+    _core.admm_worker_step(models, gradients, duals, previous, result, alpha, _threads(threads))
     return _result(result, out, x)
 
 
