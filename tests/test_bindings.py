@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,15 @@ def test_what_cannot_be_an_array_is_named() -> None:
         aggregate.mean(Broken())
 
 
+def test_jax_results_are_made_by_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the lookup is tested: NumPy stands in for ``jax.numpy``, whose ``asarray`` it shares."""
+    kind = type("ArrayImpl", (Container,), {"__module__": "jaxlib._jax"})
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(numpy=SimpleNamespace(asarray=lambda a: ("jax", a))))
+    package, result = aggregate.mean(kind(rows()))
+    assert package == "jax"
+    assert same_bits(result, aggregate.mean(rows()))
+
+
 # out=
 
 
@@ -141,6 +152,9 @@ def test_out_is_filled_and_returned(name: str, dtype: str) -> None:
     tensor = Exporter(np.full(7, np.nan, dtype))
     assert rule_calls(X, out=tensor)[name]() is tensor
     assert same_bits(tensor.array, expected)
+    wide = np.empty(7)
+    assert rule_calls(X.tolist(), out=wide)[name]() is wide
+    assert same_bits(wide, rule_calls(X.astype(np.float64))[name]())
     both = rule_calls(X, out=out, return_info=True)[name]()
     assert both[0] is out
     assert isinstance(both[1], aggregate.Info)

@@ -42,7 +42,7 @@ def check_real(
     try:
         number = float(value)
     except OverflowError:  # an int beyond the largest float
-        number = math.inf
+        number = -math.inf if value < 0 else math.inf
     too_low = low is not None and (number <= low if strict else number < low)
     if not math.isfinite(number) or too_low or (high is not None and number > high):
         raise ValueError(f"{name}: expected a finite number{_interval(low, high, strict)}, got {number!r}")
