@@ -22,8 +22,6 @@ from byzadmm import datasets
 from byzadmm.datasets import _files, _formats, _load
 from byzadmm.datasets._files import File, Source
 
-ROOT = Path(__file__).resolve().parents[1]
-REAL_DATA = os.environ.get("BYZADMM_DATA")  # read now: the fixture below takes it away from the tests
 IMAGE_FILES = (
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",
@@ -39,15 +37,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BYZADMM_CACHE", str(folder))
     monkeypatch.delenv("BYZADMM_DATA", raising=False)
     return folder
-
-
-@pytest.fixture
-def data_dir() -> Path:
-    candidates = [Path(p) for p in (REAL_DATA, ROOT.parent / "shared" / "data") if p]
-    for folder in candidates:
-        if (folder / "mnist").is_dir() and (folder / "covtype").is_dir():
-            return folder
-    pytest.skip("no real data: set BYZADMM_DATA to a folder that holds mnist/ and covtype/")
 
 
 def idx_bytes(array: np.ndarray[Any, Any], magic: int | None = None) -> bytes:

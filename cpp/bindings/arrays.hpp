@@ -36,6 +36,14 @@ bool has_dtype(const py::array& a) {
   return py::isinstance<py::array_t<T>>(a);
 }
 
+/// x as an array, if it is one: what is not would be read as if it were.
+inline py::array as_array(const py::handle& x, const char* name) {
+  if (!py::isinstance<py::array>(x))
+    throw py::type_error(std::string(name) + ": expected an array, got " +
+                         py::type::handle_of(x).attr("__name__").cast<std::string>());
+  return py::reinterpret_borrow<py::array>(x);
+}
+
 inline void require_dims(const py::array& a, const char* name, index_t ndim) {
   if (a.ndim() != ndim)
     throw py::value_error(std::string(name) + ": expected " + std::to_string(ndim) + " dimensions, got " +
@@ -50,6 +58,8 @@ const T* require(const py::array& a, const char* name, const Shape& shape) {
   if (shape_of(a) != shape)
     throw py::value_error(std::string(name) + ": expected shape " + text(shape) + ", got " + text(shape_of(a)));
   if (!(a.flags() & py::array::c_style)) throw py::value_error(std::string(name) + ": expected a C-contiguous array");
+  if (!(a.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_))
+    throw py::value_error(std::string(name) + ": expected an aligned array");
   return static_cast<const T*>(a.data());
 }
 
@@ -108,7 +118,7 @@ class RowList {
       d_ = a.shape(1);
     } else {
       for (const py::handle item : py::reinterpret_borrow<py::list>(x)) {
-        const auto a = py::reinterpret_borrow<py::array>(item);
+        const auto a = as_array(item, "X");
         require_dims(a, "X", 1);
         if (all.empty()) d_ = a.shape(0);
         all.push_back(require<T>(a, "X", {d_}));
@@ -136,9 +146,10 @@ class RowList {
 /// The array that says which dtype a list of rows has.
 inline py::array first_array(const py::object& x) {
   if (py::isinstance<py::array>(x)) return py::reinterpret_borrow<py::array>(x);
+  if (!py::isinstance<py::list>(x)) return as_array(x, "X");  // neither: the message of as_array
   const auto list = py::reinterpret_borrow<py::list>(x);
   if (list.empty()) throw py::value_error("X: expected at least one row, got none");
-  return py::reinterpret_borrow<py::array>(list[0]);
+  return as_array(list[0], "X");
 }
 
 }  // namespace byzadmm::bindings

@@ -16,7 +16,7 @@ namespace {
 
 const double* optional_weights(const py::object& weights, index_t n) {
   if (weights.is_none()) return nullptr;
-  return require<double>(py::reinterpret_borrow<py::array>(weights), "weights", {n});
+  return require<double>(as_array(weights, "weights"), "weights", {n});
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ Problem check_problem(const py::array& w, const py::array& x, const py::object& 
   if (shape_of(w) != expected)
     throw py::value_error("W: expected shape " + text(expected) + ", got " + text(shape_of(w)));
   p.batch = p.samples;
-  if (!y.is_none()) p.y = require<std::int64_t>(py::reinterpret_borrow<py::array>(y), "y", {p.samples});
+  if (!y.is_none()) p.y = require<std::int64_t>(as_array(y, "y"), "y", {p.samples});
   if (!idx.is_none()) {
-    const auto a = py::reinterpret_borrow<py::array>(idx);
+    const auto a = as_array(idx, "idx");
     require_dims(a, "idx", 2);
     p.batch = a.shape(1);
     p.idx = require<std::int64_t>(a, "idx", {p.m, p.batch});
@@ -66,7 +66,7 @@ index_t work(const Problem& p) { return p.m * p.batch * p.features * p.classes /
 void bind_softmax(py::module_& m) {
   m.def(
       "softmax_gradient",
-      [](const py::array& w, const py::array& x, const py::object& y, const py::object& idx, const py::array& out,
+      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, const py::array& out,
          double scale, bool bias, int threads) {
         const Problem p = check_problem(w, x, y, idx, bias);
         dispatch_float(w, "W", [&](auto tag) {
@@ -85,7 +85,7 @@ void bind_softmax(py::module_& m) {
       "W"_a, "X"_a, "y"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Mini-batch gradients of all workers.");
   m.def(
       "softmax_loss",
-      [](const py::array& w, const py::array& x, const py::object& y, const py::object& idx, double scale, bool bias,
+      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, double scale, bool bias,
          int threads) {
         const Problem p = check_problem(w, x, y, idx, bias);
         py::array_t<double> result(p.m);

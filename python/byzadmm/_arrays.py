@@ -67,7 +67,8 @@ def real_dtype(array: Array, name: str) -> np.dtype[Any]:
 def as_float(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
     """A C-ordered float32 or float64 array; ``dtype`` forces which."""
     array = to_numpy(value, name)
-    return np.require(array, dtype or real_dtype(array, name), ["C", "A"])
+    own = real_dtype(array, name)
+    return np.require(array, dtype or own, ["C", "A"])
 
 
 def common_float(**values: Any) -> list[Array]:
@@ -79,11 +80,12 @@ def common_float(**values: Any) -> list[Array]:
 
 def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
     """Workers' vectors as an (n, d) array, or as a list of n arrays (d,) without stacking them: rows, n, d, dtype."""
-    if isinstance(X, (list, tuple)) and X and all(hasattr(row, "__array__") or hasattr(row, "__dlpack__") for row in X):
+    if isinstance(X, (list, tuple)) and X and all(map(_is_array, X)):
         rows = [to_numpy(row, f"X[{i}]") for i, row in enumerate(X)]
         for i, row in enumerate(rows):
             if row.ndim != 1 or row.shape != rows[0].shape:
-                raise ValueError(f"X[{i}]: expected shape {rows[0].shape[:1]}, got {row.shape}")
+                expected = rows[0].shape if rows[0].ndim == 1 else "(d,)"
+                raise ValueError(f"X[{i}]: expected shape {expected}, got {row.shape}")
         dtype = np.result_type(*(real_dtype(row, "X") for row in rows))
         if rows[0].size == 0:
             raise ValueError(f"X: expected at least one row and one column, got shape {(len(rows), 0)}")
@@ -114,11 +116,21 @@ def as_index(value: Any, name: str) -> Array:
 
 
 def prepare_out(
-    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[Array], may_be: Sequence[Array] = ()
+    out: Any,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    inputs: Sequence[Array],
+    sources: Sequence[Any] = (),
+    may_be: Sequence[Array] = (),
 ) -> Array:
-    """A fresh array, or the caller's ``out`` checked: it may be one of ``may_be``, but overlap nothing else."""
+    """A fresh array, or the caller's ``out`` checked: it may be one of ``may_be``, but overlap nothing else.
+
+    ``sources`` are the arguments that ``inputs`` were made from: a converted copy no longer shows whose memory it was.
+    """
     if out is None:
         return np.empty(shape, dtype)
+    if not _is_array(out):  # a list would be converted, and the result lost with the copy
+        raise TypeError(f"out: expected an array, got {type(out).__name__}")
     array = to_numpy(out, "out")
     if array.dtype != dtype:
         raise TypeError(f"out: expected dtype {dtype}, got {array.dtype}")
@@ -132,7 +144,18 @@ def prepare_out(
         same = any(other is allowed for allowed in may_be) and _same_memory(array, other)
         if not same and np.may_share_memory(array, other):
             raise ValueError("out: overlaps an input; pass a separate array")
+    for source in sources:
+        for part in source if isinstance(source, (list, tuple)) else (source,):
+            if not _is_array(part):
+                continue
+            memory = to_numpy(part, "out")
+            if not any(_same_memory(memory, other) for other in inputs) and np.shares_memory(array, memory):
+                raise ValueError("out: overlaps an input; pass a separate array")
     return array
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
 def _same_memory(a: Array, b: Array) -> bool:

@@ -17,9 +17,12 @@ __all__ = ["check_choice", "check_int", "check_real"]
 
 def check_int(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
     """Return ``value`` as an int, or say what was expected. Booleans and non-integral floats are refused."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:  # also an array: its type has __index__, its value need not
+        number = None
+    if number is None:
         raise TypeError(f"{name}: expected an integer, got {type(value).__name__}")
-    number = operator.index(value)
     if (low is not None and number < low) or (high is not None and number > high):
         raise ValueError(f"{name}: expected an integer{_interval(low, high)}, got {number}")
     return number
@@ -36,7 +39,10 @@ def check_real(
     """Return ``value`` as a finite float within ``[low, high]`` (``strict`` leaves ``low`` itself out)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}: expected a real number, got {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond the largest float
+        number = -math.inf if value < 0 else math.inf
     too_low = low is not None and (number <= low if strict else number < low)
     if not math.isfinite(number) or too_low or (high is not None and number > high):
         raise ValueError(f"{name}: expected a finite number{_interval(low, high, strict)}, got {number!r}")

@@ -98,7 +98,8 @@ class _Call:
             raise ValueError(f"{self.rule}: rows {_few(bad)} hold NaN or infinite values")
         if len(bad) > bearable:
             raise ValueError(
-                f"{self.rule}: {len(bad)} of {self.n} rows hold NaN or infinite values; at most {bearable} can be left out"
+                f"{self.rule}: {len(bad)} of {self.n} rows hold NaN or infinite values; "
+                f"at most {bearable} can be left out"
             )
         self.excluded = bad
         self.kept = [i for i in range(self.n) if i not in set(bad)]
@@ -115,7 +116,7 @@ def _few(rows: list[int]) -> str:
 
 def _begin(rule: str, X: Any, out: Any, nonfinite: str, threads: Any) -> _Call:
     rows, n, d, dtype = as_rows(X)
-    result = prepare_out(out, (d,), dtype, rows if isinstance(rows, list) else [rows])
+    result = prepare_out(out, (d,), dtype, rows if isinstance(rows, list) else [rows], [X])
     check_choice(nonfinite, "nonfinite", NONFINITE)
     return _Call(rule, rows, n, d, result, nonfinite, check_int(threads, "threads", low=0, high=_MAX_THREADS))
 
@@ -133,7 +134,8 @@ def _check_weights(weights: Any, n: int) -> NDArray[np.float64] | None:
         raise ValueError(f"weights: expected shape ({n},), got {checked.shape}")
     if not np.all(np.isfinite(checked)) or np.any(checked < 0) or not np.any(checked > 0):
         raise ValueError("weights: expected finite numbers >= 0, not all zero")
-    return checked
+    # By a power of two, which costs no accuracy: products with tiny weights keep their digits, sums stay finite.
+    return np.asarray(np.ldexp(checked, -int(np.frexp(checked.max())[1])))
 
 
 def mean(
@@ -174,8 +176,10 @@ def mean(
     if _core.mean(call.rows, call.out, w, None, call.threads):
         if call.exclude_nonfinite(call.n - 1):
             w = _kept_weights(w, call)
-        if nonfinite != "propagate" and _core.mean(call.rows, call.out, w, call.kept, call.threads):
-            _core.mean_scaled(call.rows, call.out, w, call.kept, call.threads)
+        if _core.mean(call.rows, call.out, w, call.kept, call.threads):
+            scaled = np.empty_like(call.out)  # finite where only the sum overflowed
+            _core.mean_scaled(call.rows, scaled, w, call.kept, call.threads)
+            np.copyto(call.out, scaled, where=~np.isfinite(call.out))
     shares = np.full(call.n - len(call.excluded), 1.0) if w is None else w
     return _finish(call, X, out, return_info, weights=shares / shares.max() / np.sum(shares / shares.max()))
 

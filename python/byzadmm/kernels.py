@@ -50,7 +50,15 @@ def _require_shape(array: Array, name: str, shape: tuple[int, ...]) -> None:
 def _require_workers(array: Array, name: str) -> tuple[int, int]:
     if array.ndim != 2:
         raise ValueError(f"{name}: expected shape (m, d), one row per worker, got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name}: expected at least one row and one column, got shape {array.shape}")
     return array.shape
+
+
+def _check_bias(bias: Any) -> bool:
+    if not isinstance(bias, (bool, np.bool_)):
+        raise TypeError(f"bias: expected True or False, got {type(bias).__name__}")
+    return bool(bias)
 
 
 # --- softmax regression ----------------------------------------------------------------------------------------------
@@ -73,8 +81,7 @@ def _softmax_arguments(W: Any, X: Any, y: Any, idx: Any, bias: bool) -> tuple[Ar
             raise ValueError(f"idx: expected shape ({len(models)}, B), got {rows.shape}")
     labels = as_index(y, "y")
     _require_shape(labels, "y", (len(samples),))
-    if not isinstance(bias, (bool, np.bool_)):
-        raise TypeError(f"bias: expected True or False, got {type(bias).__name__}")
+    _check_bias(bias)
     return models, samples, labels, rows, single
 
 
@@ -117,7 +124,7 @@ def softmax_gradient(
     models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
     inputs = [models, samples, labels] + ([] if rows is None else [rows])
     shape = models.shape[1:] if single else models.shape
-    result = prepare_out(out, shape, models.dtype, inputs)
+    result = prepare_out(out, shape, models.dtype, inputs, [W, X, y] + ([] if idx is None else [idx]))
     target = result[None] if single else result
     _core.softmax_gradient(
         models, samples, labels, rows, target, check_real(scale, "scale"), bool(bias), _threads(threads)
@@ -144,15 +151,11 @@ def softmax_loss(
     0.693147
     """
     models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
-    loss = _core.softmax_loss(
-        models, samples, labels, rows, check_real(scale, "scale"), bool(bias), _threads(threads)
-    )
+    loss = _core.softmax_loss(models, samples, labels, rows, check_real(scale, "scale"), bool(bias), _threads(threads))
     return float(loss[0]) if single else loss
 
 
-def softmax_predict(
-    w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0
-) -> Any:
+def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0) -> Any:
     """The most likely class of every row; the lowest of equals.
 
     ``argmax_k (W x)_k``
@@ -179,8 +182,10 @@ def softmax_predict(
     models = as_float(w, "w")
     if models.ndim != 2:
         raise ValueError(f"w: expected shape (K, D+1), got {models.shape}")
-    result = prepare_out(out, (len(samples),), np.dtype(np.int64), [models, samples])
-    _core.softmax_predict(models[None], samples, result, check_real(scale, "scale"), bool(bias), _threads(threads))
+    result = prepare_out(out, (len(samples),), np.dtype(np.int64), [models, samples], [w, X])
+    _core.softmax_predict(
+        models[None], samples, result, check_real(scale, "scale"), _check_bias(bias), _threads(threads)
+    )
     return _result(result, out, w)
 
 
@@ -231,11 +236,14 @@ def admm_worker_step(
     ----------
     ``eqxi-update`` (Proposition ``lem:simp``).
     """
-    arrays = common_float(x=x, g=g, eta=eta, eta_prev=eta_prev)
+    arrays = models, gradients, duals, previous = common_float(x=x, g=g, eta=eta, eta_prev=eta_prev)
     for array, name in zip(arrays[1:], ("g", "eta", "eta_prev"), strict=True):
-        _require_shape(array, name, arrays[0].shape)
-    result = prepare_out(out, arrays[0].shape, arrays[0].dtype, arrays, may_be=arrays)
-    _core.admm_worker_step(*arrays, result, check_real(alpha, "alpha", low=0.0), _threads(threads))
+        _require_shape(array, name, models.shape)
+    if models.size == 0:
+        raise ValueError(f"x: expected at least one number, got shape {models.shape}")
+    result = prepare_out(out, models.shape, models.dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
+    alpha = check_real(alpha, "alpha", low=0.0)
+    _core.admm_worker_step(models, gradients, duals, previous, result, alpha, _threads(threads))
     return _result(result, out, x)
 
 
@@ -269,7 +277,7 @@ def admm_dual_step(eta: Any, x: Any, x0: Any, *, beta: float, lam: float, out: A
     m, d = _require_workers(models, "x")
     _require_shape(duals, "eta", (m, d))
     _require_shape(master, "x0", (d,))
-    result = prepare_out(out, (m, d), models.dtype, [duals, models, master], may_be=[duals, models])
+    result = prepare_out(out, (m, d), models.dtype, [duals, models, master], [eta, x, x0], may_be=[duals, models])
     beta, lam = check_real(beta, "beta", low=0.0, strict=True), check_real(lam, "lam", low=0.0, strict=True)
     _core.admm_dual_step(duals, models, master, result, beta, lam, _threads(threads))
     return _result(result, out, x)
@@ -305,7 +313,7 @@ def admm_master_step(
     m, d = _require_workers(duals, "eta")
     _require_shape(previous, "eta_prev", (m, d))
     _require_shape(master, "x0", (d,))
-    result = prepare_out(out, (d,), duals.dtype, [master, duals, previous], may_be=[master])
+    result = prepare_out(out, (d,), duals.dtype, [master, duals, previous], [x0, eta, eta_prev], may_be=[master])
     alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
     _core.admm_master_step(master, duals, previous, result, alpha, rho, _threads(threads))
     return _result(result, out, x0)
@@ -339,7 +347,7 @@ def rsa_worker_step(x: Any, g: Any, x0: Any, *, alpha: float, lam: float, out: A
     m, d = _require_workers(models, "x")
     _require_shape(gradients, "g", (m, d))
     _require_shape(master, "x0", (d,))
-    result = prepare_out(out, (m, d), models.dtype, [models, gradients, master], may_be=[models, gradients])
+    result = prepare_out(out, (m, d), models.dtype, [models, gradients, master], [x, g, x0], may_be=[models, gradients])
     alpha, lam = check_real(alpha, "alpha", low=0.0), check_real(lam, "lam", low=0.0, strict=True)
     _core.rsa_worker_step(models, gradients, master, result, alpha, lam, _threads(threads))
     return _result(result, out, x)
@@ -375,7 +383,7 @@ def rsa_master_step(
     master, received = common_float(x0=x0, messages=messages)
     _, d = _require_workers(received, "messages")
     _require_shape(master, "x0", (d,))
-    result = prepare_out(out, (d,), received.dtype, [master, received], may_be=[master])
+    result = prepare_out(out, (d,), received.dtype, [master, received], [x0, messages], may_be=[master])
     alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
     lam = check_real(lam, "lam", low=0.0, strict=True)
     _core.rsa_master_step(master, received, result, alpha, lam, rho, _threads(threads))
@@ -389,8 +397,8 @@ def _stream(stream: int | Sequence[int]) -> tuple[int, int, int]:
     words = [stream] if not isinstance(stream, (tuple, list)) else list(stream)
     if not 1 <= len(words) <= 3:
         raise ValueError(f"stream: expected an integer or up to three, got {len(words)}")
-    checked = [check_int(word, "stream", low=0, high=_UINT64_MAX) for word in words]
-    return (checked + [0, 0])[0], (checked + [0, 0])[1], (checked + [0, 0])[2]
+    first, second, third, *_ = [*(check_int(word, "stream", low=0, high=_UINT64_MAX) for word in words), 0, 0]
+    return first, second, third
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -463,7 +471,7 @@ def philox_integers(
     --------
     >>> from byzadmm import kernels
     >>> kernels.philox_integers(4, high=10, seed=0).tolist()
-    [0, 9, 1, 5]
+    [0, 8, 8, 4]
     """
     key, words, _ = check_int(seed, "seed", low=0, high=_UINT64_MAX), _stream(stream), _threads(threads)
     top = check_int(high, "high", low=1, high=2**63)

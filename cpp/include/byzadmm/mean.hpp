@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "byzadmm/parallel.hpp"
@@ -57,7 +58,7 @@ BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
   return any;
 }
 
-/// The same with every weight divided by their sum first: for finite float64 rows whose plain sum overflows.
+/// The same for finite float64 rows whose plain sum overflows: summed 2^64 times smaller, which is exact up there.
 template <class T>
 BYZ_NOINLINE void mean_scaled(Rows<T> x, const double* weight, T* out, int threads) {
   double largest = 0, total = 0;
@@ -67,8 +68,11 @@ BYZ_NOINLINE void mean_scaled(Rows<T> x, const double* weight, T* out, int threa
     for (index_t j = lo; j < hi; ++j) {
       double sum = 0;
       for (index_t i = 0; i < x.n; ++i)
-        sum += (weight ? weight[i] / largest : 1.0) / total * static_cast<double>(x.row[i][j]);
-      out[j] = static_cast<T>(sum);
+        sum += (weight ? weight[i] / largest : 1.0) * (static_cast<double>(x.row[i][j]) * 0x1p-64);
+      const double value = sum / total * 0x1p64;
+      // A mean of finite values is finite; only rounding at the very top says otherwise.
+      const bool rounded_up = sum - sum == 0 && value - value != 0;
+      out[j] = static_cast<T>(rounded_up ? std::copysign(std::numeric_limits<double>::max(), sum) : value);
     }
   });
 }

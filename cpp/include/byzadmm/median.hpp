@@ -43,7 +43,13 @@ BYZ_ALWAYS_INLINE auto is_suspect(simd::vec<T> sum) {
   return (sum - sum) != T(0);
 }
 
-/// sum(kept) / count without overflow: kept values are added in double, and float64 sums that overflow are redone scaled.
+template <class T>
+inline T between(T value, T low, T high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+/// The mean of `count` ascending values: added in double, and float64 sums that overflow are redone scaled, where
+/// rounding must not lead past the largest value.
 template <class T>
 inline T mean_of(const T* value, index_t stride, index_t count) {
   double sum = 0;
@@ -51,7 +57,7 @@ inline T mean_of(const T* value, index_t stride, index_t count) {
   if (sum - sum == 0) return static_cast<T>(sum / static_cast<double>(count));
   double scaled = 0;
   for (index_t i = 0; i < count; ++i) scaled += static_cast<double>(value[i * stride]) / static_cast<double>(count);
-  return static_cast<T>(scaled);
+  return between(static_cast<T>(scaled), value[0], value[(count - 1) * stride]);
 }
 
 template <class T>
@@ -172,7 +178,8 @@ void trimmed_mean_selected(const simd::vec<T>* x, index_t n, index_t f, simd::ve
   total(1.0, sum);
   total(1.0 / kept, scaled);
   for (int l = 0; l < L; ++l)
-    result[l] = a[l] == b[l] ? a[l] : static_cast<T>(sum[l] - sum[l] == 0 ? sum[l] / kept : scaled[l]);
+    result[l] = a[l] == b[l] ? a[l] : sum[l] - sum[l] == 0 ? static_cast<T>(sum[l] / kept)
+                                                         : between(static_cast<T>(scaled[l]), a[l], b[l]);
 }
 
 template <class T, int... N>
@@ -202,7 +209,8 @@ bool on_packed_columns(Rows<T> x, T* out, int threads, Rule&& rule) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>, kColumns = kSelectColumns<T>;
   const index_t scratch = x.n * (kColumns / L);
-  const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(threads * scratch)]);
+  const index_t tiles = (x.d + kColumns - 1) / kColumns, slots = threads < tiles ? threads : tiles;
+  const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(slots * scratch)]);
   return any_tile(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
     V* mine = packed.get() + slot * scratch;
     pack_columns<T>(x, lo, hi, mine);
