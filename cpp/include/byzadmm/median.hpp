@@ -86,35 +86,42 @@ BYZ_ALWAYS_INLINE simd::vec<T> mean_of_range(const simd::vec<T>* v, index_t firs
 }
 
 /// finish(v) after network Net over N rows, in columns [lo, hi), hi - lo a multiple of the vector length.
-template <class Net, class T, int N, class Finish>
-BYZ_ALWAYS_INLINE bool unrolled_columns(const T* const* row, index_t lo, index_t hi, T* out, Finish finish) {
+/// Every index into v is a constant from the start (no loop over i), which keeps v in registers and the compiler quick.
+template <class Net, class T, class Finish, std::size_t... I>
+BYZ_ALWAYS_INLINE bool unrolled_columns(const T* const* row, index_t lo, index_t hi, T* out, Finish finish,
+                                        std::index_sequence<I...>) {
   simd::vec<simd::int_of<T>> suspect{};
   for (index_t j = lo; j < hi; j += simd::lanes<T>) {
-    simd::vec<T> v[N];
-    simd::vec<T> sum{}, sum_odd{};
-    for (int i = 0; i < N; ++i) {
-      v[i] = simd::load(row[i] + j);
-      if (i % 2 == 0) sum += v[i];
-      else sum_odd += v[i];
-    }
-    suspect |= is_suspect<T>(sum + sum_odd);
+    simd::vec<T> v[sizeof...(I)] = {simd::load(row[I] + j)...};
+    simd::vec<T> sum[2] = {};
+    ((sum[I % 2] += v[I]), ...);
+    suspect |= is_suspect<T>(sum[0] + sum[1]);
     run_network<Net>(v);
-    simd::store(out + j, finish(v));
+    simd::store(out + j, finish(v[I]...));
   }
   return simd::any(suspect);
 }
 
 template <class T, int N>
 BYZ_NOINLINE bool median_columns(const T* const* row, index_t lo, index_t hi, int even, T* out) {
-  return unrolled_columns<MedianNetwork<N>, T, N>(row, lo, hi, out, [even](const simd::vec<T>* v) {
-    return N % 2 == 1 ? v[N / 2] : middle<T>(v[(N - 1) / 2], v[N / 2], static_cast<Even>(even));
-  });
+  return unrolled_columns<MedianNetwork<N>, T>(
+      row, lo, hi, out,
+      [even](auto... v) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> sorted[] = {v...};
+        return N % 2 == 1 ? sorted[N / 2] : middle<T>(sorted[(N - 1) / 2], sorted[N / 2], static_cast<Even>(even));
+      },
+      std::make_index_sequence<N>{});
 }
 
 template <class T, int N>
 BYZ_NOINLINE bool trimmed_columns(const T* const* row, index_t lo, index_t hi, int f, T* out) {
-  return unrolled_columns<SortNetwork<N>, T, N>(
-      row, lo, hi, out, [f](const simd::vec<T>* v) { return mean_of_range<T>(v, f, N - 1 - f); });
+  return unrolled_columns<SortNetwork<N>, T>(
+      row, lo, hi, out,
+      [f](auto... v) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> sorted[] = {v...};  // in memory: f is not a constant
+        return mean_of_range<T>(sorted, f, N - 1 - f);
+      },
+      std::make_index_sequence<N>{});
 }
 
 /// A rule over whole vectors of columns [lo, hi), unrolled for one n; `option` is the rule's own (even, f).
