@@ -203,23 +203,25 @@ bool any_tile(index_t d, index_t width, int threads, Tile&& tile) {
 }
 
 /// rule(packed columns, result) on each vector of columns of x, packed so that its n values lie side by side. The rule
-/// may reorder them.
+/// may reorder them. The columns packed next are fetched meanwhile, a share of the rows before each vector.
 template <class T, class Rule>
 bool on_packed_columns(Rows<T> x, T* out, int threads, Rule&& rule) {
   using V = simd::vec<T>;
-  constexpr index_t L = simd::lanes<T>, kColumns = kSelectColumns<T>;
-  const index_t scratch = x.n * (kColumns / L);
+  constexpr index_t L = simd::lanes<T>;
+  const index_t columns = select_columns<T>(x.n), groups = columns / L, scratch = x.n * groups;
   const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(threads * scratch)]);
-  return any_tile(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
+  return any_tile(x.d, columns, threads, [&](index_t lo, index_t hi, int slot) {
     V* mine = packed.get() + slot * scratch;
     pack_columns<T>(x, lo, hi, mine);
+    const index_t next = hi + columns < x.d ? hi + columns : x.d;
     simd::vec<simd::int_of<T>> suspect{};
-    for (index_t j = lo; j < hi; j += L, mine += x.n) {
+    for (index_t g = 0; g * L < hi - lo; ++g, mine += x.n) {
+      prefetch_columns<T>(x, g * x.n / groups, (g + 1) * x.n / groups, hi, next);
       V sum{}, result;
       for (index_t i = 0; i < x.n; ++i) sum += mine[i];
       suspect |= is_suspect<T>(sum);
       rule(mine, result);
-      put(out + j, result, hi - j);
+      put(out + lo + g * L, result, hi - lo - g * L);
     }
     return simd::any(suspect);
   });
