@@ -10,6 +10,7 @@
 
 #define BYZ_RESTRICT __restrict__
 #define BYZ_ALWAYS_INLINE inline __attribute__((always_inline))
+#define BYZ_LAMBDA_INLINE __attribute__((always_inline))
 // Entry points stay out of line, so that every caller (a binding, the fused loop, a C++ project) runs the same code.
 #define BYZ_NOINLINE __attribute__((noinline))
 

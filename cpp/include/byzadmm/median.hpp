@@ -92,35 +92,42 @@ BYZ_ALWAYS_INLINE simd::vec<T> mean_of_range(const simd::vec<T>* v, index_t firs
 }
 
 /// finish(v) after network Net over N rows, in columns [lo, hi), hi - lo a multiple of the vector length.
-template <class Net, class T, int N, class Finish>
-BYZ_ALWAYS_INLINE bool unrolled_columns(const T* const* row, index_t lo, index_t hi, T* out, Finish finish) {
+/// Every index into v is a constant from the start (no loop over i), which keeps v in registers and the compiler quick.
+template <class Net, class T, class Finish, std::size_t... I>
+BYZ_ALWAYS_INLINE bool unrolled_columns(const T* const* row, index_t lo, index_t hi, T* out, Finish finish,
+                                        std::index_sequence<I...>) {
   simd::vec<simd::int_of<T>> suspect{};
   for (index_t j = lo; j < hi; j += simd::lanes<T>) {
-    simd::vec<T> v[N];
-    simd::vec<T> sum{}, sum_odd{};
-    for (int i = 0; i < N; ++i) {
-      v[i] = simd::load(row[i] + j);
-      if (i % 2 == 0) sum += v[i];
-      else sum_odd += v[i];
-    }
-    suspect |= is_suspect<T>(sum + sum_odd);
+    simd::vec<T> v[sizeof...(I)] = {simd::load(row[I] + j)...};
+    simd::vec<T> sum[2] = {};
+    ((sum[I % 2] += v[I]), ...);
+    suspect |= is_suspect<T>(sum[0] + sum[1]);
     run_network<Net>(v);
-    simd::store(out + j, finish(v));
+    simd::store(out + j, finish(v[I]...));
   }
   return simd::any(suspect);
 }
 
 template <class T, int N>
 BYZ_NOINLINE bool median_columns(const T* const* row, index_t lo, index_t hi, int even, T* out) {
-  return unrolled_columns<MedianNetwork<N>, T, N>(row, lo, hi, out, [even](const simd::vec<T>* v) {
-    return N % 2 == 1 ? v[N / 2] : middle<T>(v[(N - 1) / 2], v[N / 2], static_cast<Even>(even));
-  });
+  return unrolled_columns<MedianNetwork<N>, T>(
+      row, lo, hi, out,
+      [even](auto... v) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> sorted[] = {v...};
+        return N % 2 == 1 ? sorted[N / 2] : middle<T>(sorted[(N - 1) / 2], sorted[N / 2], static_cast<Even>(even));
+      },
+      std::make_index_sequence<N>{});
 }
 
 template <class T, int N>
 BYZ_NOINLINE bool trimmed_columns(const T* const* row, index_t lo, index_t hi, int f, T* out) {
-  return unrolled_columns<SortNetwork<N>, T, N>(
-      row, lo, hi, out, [f](const simd::vec<T>* v) { return mean_of_range<T>(v, f, N - 1 - f); });
+  return unrolled_columns<SortNetwork<N>, T>(
+      row, lo, hi, out,
+      [f](auto... v) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> sorted[] = {v...};  // in memory: f is not a constant
+        return mean_of_range<T>(sorted, f, N - 1 - f);
+      },
+      std::make_index_sequence<N>{});
 }
 
 /// A rule over whole vectors of columns [lo, hi), unrolled for one n; `option` is the rule's own (even, f).
@@ -203,24 +210,26 @@ bool any_tile(index_t d, index_t width, int threads, Tile&& tile) {
 }
 
 /// rule(packed columns, result) on each vector of columns of x, packed so that its n values lie side by side. The rule
-/// may reorder them.
+/// may reorder them. The columns packed next are fetched meanwhile, a share of the rows before each vector.
 template <class T, class Rule>
 bool on_packed_columns(Rows<T> x, T* out, int threads, Rule&& rule) {
   using V = simd::vec<T>;
-  constexpr index_t L = simd::lanes<T>, kColumns = kSelectColumns<T>;
-  const index_t scratch = x.n * (kColumns / L);
-  const index_t tiles = (x.d + kColumns - 1) / kColumns, slots = threads < tiles ? threads : tiles;
+  constexpr index_t L = simd::lanes<T>;
+  const index_t columns = select_columns<T>(x.n), groups = columns / L, scratch = x.n * groups;
+  const index_t tiles = (x.d + columns - 1) / columns, slots = threads < tiles ? threads : tiles;
   const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(slots * scratch)]);
-  return any_tile(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
+  return any_tile(x.d, columns, threads, [&](index_t lo, index_t hi, int slot) {
     V* mine = packed.get() + slot * scratch;
     pack_columns<T>(x, lo, hi, mine);
+    const index_t next = hi + columns < x.d ? hi + columns : x.d;
     simd::vec<simd::int_of<T>> suspect{};
-    for (index_t j = lo; j < hi; j += L, mine += x.n) {
+    for (index_t g = 0; g * L < hi - lo; ++g, mine += x.n) {
+      prefetch_columns<T>(x, g * x.n / groups, (g + 1) * x.n / groups, hi, next);
       V sum{}, result;
       for (index_t i = 0; i < x.n; ++i) sum += mine[i];
       suspect |= is_suspect<T>(sum);
       rule(mine, result);
-      put(out + j, result, hi - j);
+      put(out + lo + g * L, result, hi - lo - g * L);
     }
     return simd::any(suspect);
   });

@@ -1,17 +1,35 @@
 // RSA (eq:rsa-update), the subgradient method on the same TV-norm problem.
 #pragma once
 
+#include <limits>
+
 #include "byzadmm/admm.hpp"
+#include "byzadmm/simd.hpp"
 
 namespace byzadmm {
 
 namespace detail {
 
-/// sgn with sgn(0) = 0 and sgn(NaN) = NaN.
+/// sgn lane by lane, with sgn(0) = 0 and sgn(NaN) = NaN. Times two huge numbers the smallest subnormal is beyond 1, so
+/// that clipping to [-1, 1] does it, without a branch; min and max return their second argument if it is NaN.
 template <class T>
-BYZ_ALWAYS_INLINE T sign(T v) {
-  const T s = v > T(0) ? T(1) : (v < T(0) ? T(-1) : T(0));
-  return v == v ? s : v;
+BYZ_ALWAYS_INLINE simd::vec<T> sign(simd::vec<T> v) {
+  constexpr T huge = std::numeric_limits<T>::max();
+  return simd::max(simd::splat(T(-1)), simd::min(simd::splat(T(1)), v * huge * huge));
+}
+
+/// body(j, load, store) for vectors of columns j = lo, lo + L, ..., the last of them partial: load(p) and store(p, v) touch
+/// only columns below hi.
+template <class T, class Body>
+BYZ_ALWAYS_INLINE void for_vectors(index_t lo, index_t hi, Body body) {
+  constexpr index_t L = simd::lanes<T>;
+  index_t j = lo;
+  for (; j + L <= hi; j += L)
+    body(j, [](const T* p) BYZ_LAMBDA_INLINE { return simd::load(p); },
+         [](T* p, simd::vec<T> v) BYZ_LAMBDA_INLINE { simd::store(p, v); });
+  if (j < hi)
+    body(j, [=](const T* p) { return simd::load_part(p, hi - j); },
+         [=](T* p, simd::vec<T> v) { simd::store_part(p, v, hi - j); });
 }
 
 }  // namespace detail
@@ -26,8 +44,10 @@ BYZ_NOINLINE void rsa_worker_step(const T* x, const T* g, const T* x0, T alpha, 
     const index_t hi = lo + detail::kElementTile < d ? lo + detail::kElementTile : d;
     const T *w = x + base, *s = g + base;
     T* o = out + base;
-#pragma GCC ivdep
-    for (index_t j = lo; j < hi; ++j) o[j] = w[j] - alpha * (s[j] + lam * detail::sign(w[j] - x0[j]));
+    detail::for_vectors<T>(lo, hi, [=](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
+      const simd::vec<T> v = load(w + j);
+      store(o + j, v - alpha * (load(s + j) + lam * detail::sign<T>(v - load(x0 + j))));
+    });
   });
 }
 
@@ -36,12 +56,21 @@ template <class T>
 BYZ_NOINLINE void rsa_master_step(const T* x0, Rows<T> messages, double alpha, double lam, double rho, T* out,
                                   int threads) {
   for_tiles(messages.d, detail::kMasterTile, threads, [=](index_t lo, index_t hi, int) {
-    T acc[detail::kMasterTile];  // whole numbers up to m: exact
+    T acc[detail::kMasterTile];  // whole numbers up to m: exact in any order
     const index_t width = hi - lo;
     for (index_t j = 0; j < width; ++j) acc[j] = 0;
-    for (index_t i = 0; i < messages.n; ++i) {
-      const T* BYZ_RESTRICT row = messages.row[i] + lo;
-      for (index_t j = 0; j < width; ++j) acc[j] += detail::sign(row[j] - x0[lo + j]);
+    for (index_t i = 0; i < messages.n; i += 4) {  // four workers a pass, as in add_workers
+      const index_t count = messages.n - i < 4 ? messages.n - i : 4;
+      const T *const *row = messages.row + i, *z = x0 + lo;
+      detail::for_vectors<T>(0, width, [=, &acc](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> at = load(z + j);
+        simd::vec<T> sum = load(acc + j);
+        if (count == 4)
+          for (index_t r = 0; r < 4; ++r) sum += detail::sign<T>(load(row[r] + lo + j) - at);
+        else
+          for (index_t r = 0; r < count; ++r) sum += detail::sign<T>(load(row[r] + lo + j) - at);
+        store(acc + j, sum);
+      });
     }
     for (index_t j = 0; j < width; ++j) {
       const double x = static_cast<double>(x0[lo + j]);

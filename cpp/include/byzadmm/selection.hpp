@@ -11,9 +11,14 @@
 
 namespace byzadmm {
 
-/// Columns that are packed together before selection: whole cache lines of every row.
+/// Columns of n rows that are packed together before selection. A whole kilobyte of each row, so that memory is read in
+/// runs; less when n is large, so that the copy stays in L2; never less than two cache lines.
 template <class T>
-constexpr index_t kSelectColumns = 128 / static_cast<index_t>(sizeof(T));
+constexpr index_t select_columns(index_t n) {
+  index_t bytes = 1024;
+  while (bytes > 128 && bytes * n > (index_t{1} << 18)) bytes /= 2;
+  return bytes / static_cast<index_t>(sizeof(T));
+}
 
 /// n values per lane, packed.
 template <class T>
@@ -36,8 +41,9 @@ class ColumnSelector {
     const I want = static_cast<I>(rank);
     // lo < answer <= hi, #(x <= lo) = below. A marker under -inf is not to be had: see the first lines of `finish`.
     V lo = simd::splat(-kInfinity), hi = simd::splat(kInfinity);
-    M below = count_up_to(lo), upto = M{} + static_cast<I>(n_);
-    const M at_bottom = below > want;
+    const M bottom = count_up_to(lo);
+    M below = bottom, upto = M{} + static_cast<I>(n_);
+    const M at_bottom = bottom > want;
     M first{}, last = M{} + I(kSample);  // the part of the sample that is still to be compared: [first, last)
     while (simd::any(first < last)) {
       const M middle = (first + last) >> 1;
@@ -59,7 +65,7 @@ class ColumnSelector {
     }
     std::array<V, 2> found = finish(lo, below, want);
     found[0] = at_bottom ? simd::splat(-kInfinity) : found[0];
-    const M next_at_bottom = count_up_to(simd::splat(-kInfinity)) > want + 1;
+    const M next_at_bottom = bottom > want + 1;
     found[1] = next_at_bottom ? simd::splat(-kInfinity) : found[1];
     return found;
   }
@@ -150,6 +156,13 @@ class ColumnSelector {
   const V* x_;
   index_t n_;
 };
+
+/// Ask for columns [lo, hi) of rows [first, last): the hardware follows a few rows at once, not a hundred.
+template <class T, class RowsT>
+inline void prefetch_columns(const RowsT& x, index_t first, index_t last, index_t lo, index_t hi) {
+  for (index_t i = first; i < last; ++i)
+    for (index_t j = lo; j < hi; j += 64 / static_cast<index_t>(sizeof(T))) __builtin_prefetch(x.row[i] + j);
+}
 
 /// Copy columns [lo, hi) of the rows into `packed` ((hi-lo)/L groups of n vectors; missing lanes repeat column hi-1).
 template <class T, class RowsT>

@@ -9,7 +9,7 @@
 
 #include "byzadmm/config.hpp"
 
-#if defined(__FMA__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
@@ -70,13 +70,30 @@ BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
   for (index_t l = 0; l < count; ++l) p[l] = v[l];
 }
 
+/// a < b ? a : b lane by lane: b where either is NaN. The builtin says in one statement what the comparison says in two,
+/// which the compiler notices when it reads thousands of them (it builds the networks four times as fast).
 template <class V>
 BYZ_ALWAYS_INLINE V min(V a, V b) {
+#if defined(__AVX__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm256_min_ps((__m256)a, (__m256)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm256_min_pd((__m256d)a, (__m256d)b);
+#elif defined(__SSE2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm_min_ps((__m128)a, (__m128)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm_min_pd((__m128d)a, (__m128d)b);
+#endif
   return a < b ? a : b;
 }
 
+/// a > b ? a : b, likewise.
 template <class V>
 BYZ_ALWAYS_INLINE V max(V a, V b) {
+#if defined(__AVX__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm256_max_ps((__m256)a, (__m256)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm256_max_pd((__m256d)a, (__m256d)b);
+#elif defined(__SSE2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm_max_ps((__m128)a, (__m128)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm_max_pd((__m128d)a, (__m128d)b);
+#endif
   return a > b ? a : b;
 }
 

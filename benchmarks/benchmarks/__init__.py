@@ -1,0 +1,1 @@
+"""asv benchmarks of byzadmm: one file per area, sizes and data in ``common``."""

@@ -1,0 +1,97 @@
+"""Our kernels against NumPy, both timed in this one run: a table of ratios, and the same as JSON.
+
+Other groups of rows are added in ``ROWS``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from measure import Measured, Row, measure
+
+#: Modules with a function ``rows()``, in the order of the table.
+ROWS = ["rows_kernels"]
+
+# The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
+ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]
+
+HEADING = f"{'ours':<34}{'against':<23}{'ratio':>7}  {'target':<7}{'':<7}"
+
+
+def _line(measured: Measured) -> str:
+    row = measured.row
+    ratio = f"{measured.ratio:.3g}x" if measured.ratio < 100 else f"{measured.ratio:.0f}x"
+    return f"{row.what:<34.33}{row.against:<23.22}{ratio:>7}  {row.target:<7}{measured.verdict:<7}".rstrip()
+
+
+def _record(measured: Measured) -> dict[str, object]:
+    row = measured.row
+    return {
+        "area": row.area,
+        "ours": row.what,
+        "against": row.against,
+        "seconds_ours": measured.ours,
+        "seconds_against": measured.theirs,
+        "ratio": measured.ratio,
+        "target": row.target,
+        "verdict": measured.verdict,
+    }
+
+
+def _selected(rows: Sequence[Row], pattern: str | None) -> list[Row]:
+    return [row for row in rows if pattern is None or pattern.lower() in row.name.lower()]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 if a target was missed, 2 if no row was selected."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Exit code 1: some target was missed.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
+    parser.add_argument("--only", metavar="TEXT", help="only rows with this text in 'area: ours / against'")
+    options = parser.parse_args(arguments)
+
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    rows = _selected([row for module in ROWS for row in importlib.import_module(module).rows()], options.only)
+    if not rows:
+        print(f"--only: no row has {options.only!r} in its name", file=sys.stderr)
+        return 2
+    import numpy as np
+
+    import byzadmm
+    from byzadmm import _core
+
+    about = {
+        "byzadmm": byzadmm.__version__,
+        "isa": _core.isa,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+    }
+    print(", ".join(f"{key} {value}" for key, value in about.items()))
+    print("Best of repeated timings, the two contenders in turn; the baselines have one thread.")
+    print("Ratio: how many times faster ours is; where the target is '<=', how many times longer it takes.\n")
+    done: list[Measured] = []
+    for row in rows:
+        if not done or done[-1].row.area != row.area:
+            print(f"{'' if not done else chr(10)}{row.area}\n{HEADING}\n{'-' * 80}")
+        done.append(measure(row, seconds=0.1 if options.quick else 1.0, rounds=2 if options.quick else 7))
+        print(_line(done[-1]), flush=True)
+    missed = [m for m in done if m.verdict == "MISSED"]
+    slower = [m for m in done if m.verdict == "slower"]
+    targets = sum(1 for m in done if m.row.target)
+    print(f"\n{targets - len(missed)} of {targets} targets reached; NumPy is faster in {len(slower)} rows ('slower').")
+    if options.json:
+        options.json.write_text(json.dumps({"about": about, "rows": [_record(m) for m in done]}, indent=1) + "\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What a row of the comparison is, and how two contenders are timed against each other."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Measured", "Row", "measure"]
+
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: ``ours`` against ``theirs``.
+
+    ``at_least``: how many times faster ours must be; ``at_most``: how many times longer it may take. One of them or
+    none, which makes the row a plain report. ``work`` is what ours does in units of what theirs does (1: the same).
+    """
+
+    area: str
+    what: str
+    against: str
+    build: Callable[[], tuple[Call, Call]]
+    at_least: float | None = None
+    at_most: float | None = None
+    work: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.area}: {self.what} / {self.against}"
+
+    @property
+    def target(self) -> str:
+        if self.at_least is not None:
+            return f">= {self.at_least:g}"
+        return "" if self.at_most is None else f"<= {self.at_most:g}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Best seconds per call of both, and their ratio: time for rows with ``at_most``, speed for all others."""
+
+    row: Row
+    ours: float
+    theirs: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs if self.row.at_most is not None else self.row.work * self.theirs / self.ours
+
+    @property
+    def verdict(self) -> str:
+        if self.row.at_least is not None:
+            return "reached" if self.ratio >= self.row.at_least else "MISSED"
+        if self.row.at_most is not None:
+            return "reached" if self.ratio <= self.row.at_most else "MISSED"
+        return "slower" if self.ratio < 1 else ""
+
+
+def measure(row: Row, *, seconds: float, rounds: int) -> Measured:
+    """Time both in turn, so that noise hits both, for ``seconds`` and at least ``rounds`` turns; the best counts."""
+    calls = row.build()
+    # A turn lasts long enough that the clock and the first, cold call do not matter.
+    counts = [max(1, min(1000, int(0.003 / _timed(call, 2)))) for call in calls]
+    best = [float("inf"), float("inf")]
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        start, turn = time.perf_counter(), 0
+        while turn < rounds or time.perf_counter() - start < seconds:
+            for i, call in enumerate(calls):
+                best[i] = min(best[i], _timed(call, counts[i]))
+            turn += 1
+    finally:
+        if collecting:
+            gc.enable()
+    return Measured(row, best[0], best[1])
+
+
+def _timed(call: Call, count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
