@@ -318,8 +318,8 @@ class GramSpace {
     }
     unit = middle_exponent(exponents);
     for (index_t i = 0; i < n; ++i) {
-      shift[i] = rows_.exponent[i] - unit;
-      if (norm[i] > 0) shift[i] = std::min(shift[i], kFar - std::ilogb(norm[i]));
+      // A row at the centre has no exponent to speak of.
+      shift[i] = norm[i] > 0 ? std::min(rows_.exponent[i] - unit, kFar - std::ilogb(norm[i])) : 0;
       rho_[i] = std::ldexp(norm[i], shift[i]);
     }
     for (index_t i = 0; i < n; ++i)
