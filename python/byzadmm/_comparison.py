@@ -90,7 +90,7 @@ PRESETS: dict[str, Preset] = {
     "synthetic": _SMALL,
     "mnist": _PIXELS,
     "fashion-mnist": _PIXELS,
-    "covtype": _SMALL,
+    "covtype": replace(_SMALL, rsa=RSA(lam=0.01, step=steps.power(1.0)), step=steps.power(3.0)),
 }
 
 

@@ -37,7 +37,7 @@ _OPTIONS = ("lam", "beta", "step", "master_step", "worker_step")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 2 for bad input, 130 after Ctrl-C, 1 for a figure that failed.
+    """Run one command and return its exit code: 0, 2 for bad input, 130 after Ctrl-C, 1 for other failures.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `byzadmm ... | head`: the reader has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-        return 0
+        _drop_stdout()
+        return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(f"byzadmm: error: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="byzadmm",
-        description="Byzantine-robust distributed learning: train under attack, reproduce the paper's figures.",
+        description="Byzantine-robust learning: train under attack, reproduce the paper's figures.",
         epilog=_examples("byzadmm run", "byzadmm run --attack gaussian -q 4", "byzadmm reproduce fig1a"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -399,7 +399,7 @@ def _print_runs(finished: list[tuple[str, Result]], title: str) -> None:
         [
             row["algorithm"],
             f"{row['accuracy']:.3f}",
-            f"{row['loss']:.3g}",
+            _short(row["loss"]),
             str(row["iterations"]),
             f"{row['seconds']:.2f}",
             str(len(row["eliminated"]) or "-"),
@@ -409,6 +409,11 @@ def _print_runs(finished: list[tuple[str, Result]], title: str) -> None:
     ]
     columns = ["algorithm", ">accuracy", ">loss", ">iterations", ">seconds", ">eliminated", "vs Ideal"]
     _print_table(columns, rows, title)
+
+
+def _short(number: float) -> str:
+    """At most seven characters, so that the table fits."""
+    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.1e}"
 
 
 # --- reproduce, tune -------------------------------------------------------------------------------------------------
@@ -425,18 +430,15 @@ def _reproduce(args: argparse.Namespace) -> int:
     if "all" in names:
         names = [name for name, _ in figures.available()]
     seeds = check_int(args.seeds, "seeds", low=1)
-    try:
-        report = figures.reproduce(
-            names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
-        )
-    except KeyboardInterrupt:
-        print(f"byzadmm: interrupted; finished figures are in {args.out}", file=sys.stderr)
-        return INTERRUPTED
+    report = figures.reproduce(
+        names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
+    )
     print(report.table())
     if not args.quiet:
         _remark(*(f"saved {path}" for path in report.paths))
-    for failure in report.failed:
-        print(f"byzadmm: failed: {failure}", file=sys.stderr)
+    if report.interrupted:
+        print(f"byzadmm: interrupted; what was finished is in {args.out}", file=sys.stderr)
+        return INTERRUPTED
     return 1 if report.failed else 0
 
 
@@ -600,7 +602,7 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
 
     headed = any(columns)
     table = Table(box=box.SIMPLE_HEAD, title=Text(title), title_justify="left", show_header=headed)
-    table.padding, table.show_edge = (0, 1, 0, 0), False
+    table.padding, table.show_edge, table.pad_edge = (0, 1, 0, 0), False, False
     for number, name in enumerate(columns):
         # A name or a number that is broken over two lines is hard to read; the other text can be.
         table.add_column(Text(name.lstrip(">")), justify="right" if name[:1] == ">" else "left", no_wrap=number == 0)
@@ -622,6 +624,11 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _drop_stdout() -> None:
+    """Without this, Python's own flush at exit would complain about the closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _remark(*lines: str) -> None:
