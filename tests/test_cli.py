@@ -372,7 +372,7 @@ def test_every_data_set_has_a_preset():
 def test_verdict():
     assert comparison.verdict(0.93, 0.95) == "close"
     assert comparison.verdict(0.96, 0.95) == "close"
-    assert comparison.verdict(0.92, 0.95) == "0.03 below"
+    assert comparison.verdict(0.92, 0.95) == "0.030 below"
     assert comparison.verdict(0.47, 0.95) == "fails"
     assert comparison.verdict(float("nan"), 0.95) == "fails"
     assert comparison.verdict(0.9, None) == ""
@@ -575,7 +575,7 @@ def test_a_reader_that_has_enough_sees_no_traceback(call, monkeypatch):
 
 def test_loss_is_short():
     assert [cli._short(x) for x in (0.4331, 99.96, 536.2, 999999.4)] == ["0.433", "100", "536", "999999"]
-    assert [cli._short(x) for x in (1.5e7, float("inf"), float("nan"))] == ["1.5e+07", "inf", "nan"]
+    assert [cli._short(x) for x in (1.6e7, float("inf"), float("nan"))] == ["2e+07", "inf", "nan"]
 
 
 # --- as a process ----------------------------------------------------------------------------------------------------

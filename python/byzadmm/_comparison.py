@@ -316,13 +316,13 @@ def verdict(accuracy: float, ideal: float | None) -> str:
     --------
     >>> from byzadmm._comparison import verdict
     >>> verdict(0.94, 0.95), verdict(0.9, 0.95), verdict(0.1, 0.95)
-    ('close', '0.05 below', 'fails')
+    ('close', '0.050 below', 'fails')
     """
     if ideal is None:
         return ""
     if not accuracy >= FAILS * ideal:
         return "fails"
-    return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.2f} below"
+    return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.3f} below"
 
 
 #: Colours of Okabe and Ito, which colour-blind readers tell apart; line styles for print.

@@ -412,8 +412,8 @@ def _print_runs(finished: list[tuple[str, Result]], title: str) -> None:
 
 
 def _short(number: float) -> str:
-    """At most seven characters, so that the table fits."""
-    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.1e}"
+    """At most six characters, so that the table fits."""
+    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.0e}"
 
 
 # --- reproduce, tune -------------------------------------------------------------------------------------------------
