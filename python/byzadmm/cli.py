@@ -169,7 +169,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five); Ideal joins"
     )
-    what.add_argument("--rule", metavar="RULE", help="rule of sgd, as in krum or trimmed-mean:f=8 (mean)")
+    what.add_argument("--rule", metavar="RULE", help="rule of sgd, as in median or trimmed-mean:f=8 (mean)")
     what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
     what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
