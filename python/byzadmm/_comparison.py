@@ -1,0 +1,354 @@
+"""The experiment behind ``byzadmm run``: settings from names and text, presets, verdicts, the picture."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from byzadmm import aggregate, attacks, partition, steps
+from byzadmm._validation import check_choice, check_real
+from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.attacks import Attack
+from byzadmm.results import Result
+
+__all__ = [
+    "PAPER",
+    "PRESETS",
+    "Preset",
+    "Rule",
+    "algorithm_names",
+    "attack_table",
+    "build",
+    "draw",
+    "kebab",
+    "make_algorithm",
+    "make_attack",
+    "make_step",
+    "partition_table",
+    "rule_table",
+    "settings_of",
+    "step_table",
+    "verdict",
+]
+
+Algorithm = ADMM | RSA | SGD
+Table = Mapping[str, Callable[..., Any]]
+
+#: What the paper compares, besides Ideal SGD.
+PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
+
+#: Thresholds of docs/reproduction.md: within CLOSE of Ideal's accuracy; below FAILS times it.
+CLOSE, FAILS = 0.02, 0.5
+
+# These turn rows into rows; a rule turns them into one vector.
+_PRE_AGGREGATIONS = ("bucketing", "clip", "nearest_neighbor_mixing")
+_RULES_OF_SGD = ("mean", "median", "trimmed_mean", "geometric_median")
+_NOT_STEPS = ("Step", "evaluate")
+_NOT_SETTINGS = ("X", "center", "nonfinite", "out", "return_info", "rng", "threads", "weights")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that suit a data set: where the command line starts from.
+
+    Attributes
+    ----------
+    iterations : int
+    scale : number, or None for the data set's own
+    admm, rsa : settings of the two
+    step : of SGD with any rule, and of Ideal SGD
+    """
+
+    iterations: int
+    scale: float | str | None
+    admm: ADMM
+    rsa: RSA
+    step: steps.Step
+
+
+_PIXELS = Preset(  # pixels 0..255 and the steps printed for the sign-flipping attack on MNIST (fig2a)
+    iterations=1000,
+    scale=1.0,
+    admm=ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2, 5), worker_step=steps.inv_sqrt(0.1, 5)),
+    rsa=RSA(lam=0.07, step=steps.power(1e-3)),
+    step=steps.power(1e-4),
+)
+_SMALL = Preset(  # features of size one; chosen on a validation split of digits under sign-flipping, see docs/cli.md
+    iterations=1000,
+    scale=None,
+    admm=ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(10, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3)),
+    rsa=RSA(lam=0.014, step=steps.power(3.0)),
+    step=steps.power(10.0),
+)
+
+PRESETS: dict[str, Preset] = {
+    "digits": _SMALL,
+    "synthetic": _SMALL,
+    "mnist": _PIXELS,
+    "fashion-mnist": _PIXELS,
+    "covtype": replace(_SMALL, rsa=RSA(lam=0.01, step=steps.power(1.0)), step=steps.power(3.0)),
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of ``byzadmm.aggregate`` with its settings, for SGD. Unlike a partial, it prints the same every time."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...]
+
+    def __call__(self, rows: Any) -> Any:
+        return getattr(aggregate, self.name)(rows, **dict(self.settings))
+
+
+def kebab(name: str) -> str:
+    """The command line's spelling: ``SignFlip`` and ``geometric_median`` become ``sign-flip``, ``geometric-median``.
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import kebab
+    >>> kebab("SignFlip"), kebab("ALIE"), kebab("geometric_median")
+    ('sign-flip', 'alie', 'geometric-median')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+
+
+def attack_table() -> dict[str, type[Attack]]:
+    """Every attack of ``byzadmm.attacks`` by its name on the command line."""
+    classes = (getattr(attacks, name) for name in attacks.__all__)
+    return {kebab(cls.__name__): cls for cls in classes if issubclass(cls, Attack) and cls is not Attack}
+
+
+def rule_table() -> dict[str, Callable[..., Any]]:
+    """Every rule of ``byzadmm.aggregate`` by its name on the command line."""
+    rules = {}
+    for name in aggregate.__all__:
+        function = getattr(aggregate, name)
+        takes_rows = inspect.isfunction(function) and next(iter(inspect.signature(function).parameters)) == "X"
+        if takes_rows and name not in _PRE_AGGREGATIONS:
+            rules[kebab(name)] = function
+    return rules
+
+
+def step_table() -> dict[str, Callable[..., Any]]:
+    """Every step size of ``byzadmm.steps`` by its name on the command line."""
+    return {kebab(name): getattr(steps, name) for name in steps.__all__ if name not in _NOT_STEPS}
+
+
+def partition_table() -> dict[str, Callable[..., Any]]:
+    """Every partition of ``byzadmm.partition`` by its name on the command line."""
+    return {kebab(name): getattr(partition, name) for name in partition.__all__}
+
+
+def algorithm_names() -> tuple[str, ...]:
+    """What ``--algorithm`` takes: the three of the paper, Ideal SGD, and SGD with each rule under the rule's name."""
+    return ("admm", "rsa", "sgd", "ideal", *(name for name in rule_table() if name != "mean"))
+
+
+def build(
+    text: str,
+    what: str,
+    table: Table,
+    *,
+    given: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """Take ``name:value,key=value`` apart and check it against what the name's function takes.
+
+    Parameters
+    ----------
+    text : str
+        A name of ``table``; after a colon, values in order or by key.
+    what : str
+        The argument's name in error messages.
+    table : mapping
+        Name to function or class.
+    given : list of str
+        Parameters that the caller supplies; not for the user to set.
+    defaults : mapping, optional
+        Values for parameters that the user left out, used where the function takes them.
+
+    Returns
+    -------
+    name, settings : str and dict
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import attack_table, build
+    >>> build("gaussian:std=50", "attack", attack_table())
+    ('gaussian', {'std': 50})
+    """
+    head, colon, tail = text.partition(":")
+    name = check_choice(kebab(head.strip()), what, table)
+    parameters = {key: item for key, item in settings_of(table[name]).items() if key not in given}
+    free = list(parameters)
+    settings: dict[str, Any] = {}
+    for position, item in enumerate(tail.split(",") if colon else ()):
+        key, equals, value = item.rpartition("=")
+        if not equals:
+            key = free[position] if position < len(free) else ""
+        key = key.strip().replace("-", "_")
+        if key not in free:
+            raise ValueError(f"{what}: {name} takes {', '.join(free) or 'no settings'}; got {item!r}")
+        if key in settings:
+            raise ValueError(f"{what}: {name} got {key} twice")
+        settings[key] = _number(value.strip(), f"{what}: {name}: {key}")
+    settings = {key: value for key, value in (defaults or {}).items() if key in free} | settings
+    missing = [key for key in free if parameters[key].default is inspect.Parameter.empty and key not in settings]
+    if missing:
+        raise ValueError(f"{what}: {name} needs {', '.join(missing)}, as in {name}:{missing[0]}=1")
+    return name, settings
+
+
+def settings_of(part: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function or class that are settings: not arrays, not where results go."""
+    return {key: item for key, item in inspect.signature(part).parameters.items() if key not in _NOT_SETTINGS}
+
+
+def _number(text: str, what: str) -> int | float | str | None:
+    if text.lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if re.fullmatch(r"[a-z]+", text):  # a choice such as even=low; the function it goes to knows which are allowed
+        return text
+    raise ValueError(f"{what}: expected a number, got {text!r}")
+
+
+def make_attack(text: str) -> Attack | None:
+    """``none``, or an attack with its settings.
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import make_attack
+    >>> make_attack("gaussian:50")
+    Gaussian(std=50)
+    """
+    table: Table = {**attack_table(), "none": lambda: None}
+    name, settings = build(text, "attack", table)
+    attack: Attack | None = table[name](**settings)
+    return attack
+
+
+def make_step(text: str, what: str = "step") -> steps.Step:
+    """A number for a constant step, or one of ``byzadmm.steps`` with its settings.
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import make_step
+    >>> make_step("0.1"), make_step("inv-sqrt:10,1")
+    (Constant(a=0.1), InvSqrt(c0=10.0, c1=1.0))
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        table = step_table()
+        name, settings = build(text, what, table)
+        step: steps.Step = table[name](**settings)
+        return step
+    return steps.constant(check_real(number, what, low=0.0, strict=True))
+
+
+def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:
+    """An algorithm by its name on the command line: the preset, and the user's options where the algorithm has them.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`algorithm_names`; a rule may bring settings, as in ``krum:f=3``.
+    preset : Preset
+    q : int
+        Number of Byzantine workers, the default of a rule's ``f``.
+    options : mapping, optional
+        Of ``lam``, ``beta``, ``step``, ``master_step``, ``worker_step``.
+
+    Returns
+    -------
+    ADMM, RSA or SGD
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import PRESETS, make_algorithm
+    >>> make_algorithm("admm", PRESETS["digits"], 8, {"lam": 0.1}).lam
+    0.1
+    """
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    head = kebab(name.partition(":")[0])
+    check_choice(head, "algorithm", (*algorithm_names(), "mean"))
+    if name.partition(":")[1] and head not in rule_table():
+        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
+    if head == "admm":
+        return replace(preset.admm, **{key: given[key] for key in ADMM.__dataclass_fields__ if key in given})
+    if head == "rsa":
+        return _make_rsa(preset.rsa, given)
+    step = given.get("step", preset.step)
+    if head in ("sgd", "ideal"):
+        return SGD(step=step, ideal=head == "ideal")
+    table = rule_table()
+    _, settings = build(name, "rule", table, defaults={"f": q})
+    rule = table[head].__name__
+    if rule in _RULES_OF_SGD and not set(settings) - {"f"}:
+        return SGD(rule=rule, step=step, f=settings.get("f", 0))
+    return SGD(rule=Rule(rule, tuple(settings.items())), step=step)
+
+
+def _make_rsa(base: RSA, given: Mapping[str, Any]) -> RSA:
+    both = {key: given[key] for key in ("master_step", "worker_step") if key in given}
+    lam = given.get("lam", base.lam)
+    if "step" in given and not both:
+        return RSA(lam=lam, step=given["step"])
+    start = given.get("step")
+    ends = {"master_step": start or base.master_step, "worker_step": start or base.worker_step} | both
+    return RSA(lam=lam, **ends)
+
+
+def verdict(accuracy: float, ideal: float | None) -> str:
+    """How an accuracy compares with that of Ideal SGD.
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import verdict
+    >>> verdict(0.94, 0.95), verdict(0.9, 0.95), verdict(0.1, 0.95)
+    ('close', '0.050 below', 'fails')
+    """
+    if ideal is None:
+        return ""
+    if not accuracy >= FAILS * ideal:
+        return "fails"
+    return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.3f} below"
+
+
+#: Colours of Okabe and Ito, which colour-blind readers tell apart; line styles for print.
+_COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+
+
+def draw(path: str | Path, results: Sequence[tuple[str, Result]], title: str) -> None:
+    """Accuracy against iterations, one curve per algorithm, Ideal in black. Needs matplotlib; leaves no state in it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    drawn = 0
+    for name, result in results:
+        if name == "ideal":
+            axes.plot(result.iterations, result.accuracy, color="black", linewidth=1.2, label="Ideal", zorder=1)
+            continue
+        style: dict[str, Any] = {
+            "color": _COLOURS[drawn % len(_COLOURS)],
+            "linestyle": _STYLES[drawn % len(_STYLES)],
+        }
+        axes.plot(result.iterations, result.accuracy, linewidth=2, label=name, zorder=2, **style)
+        drawn += 1
+    axes.set(xlabel="iterations", ylabel="test accuracy", ylim=(0, 1), title=title)
+    axes.margins(x=0)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="center right", framealpha=0.9)
+    figure.savefig(path, dpi=150)

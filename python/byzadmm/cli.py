@@ -1,0 +1,637 @@
+"""The command ``byzadmm``: argument parsing and printing only; ``docs/cli.md`` shows it at work."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import byzadmm
+from byzadmm import _comparison as comparison
+from byzadmm import _core, datasets
+from byzadmm._validation import check_choice, check_int
+from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.results import Result
+from byzadmm.simulation import simulate_many
+
+__all__ = ["main"]
+
+Command = Callable[[argparse.Namespace], int]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+PICTURE = "byzadmm-run.png"
+DIRICHLET_ALPHA = 0.5
+_PICTURES = (".png", ".svg", ".pdf")
+_EXTRAS = {"plot": ("matplotlib",), "data": ("pooch", "tqdm"), "mpi": ("mpi4py",)}
+_OPTIONS = ("lam", "beta", "step", "master_step", "worker_step")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 2 for bad input, 130 after Ctrl-C, 1 for other failures.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The words after ``byzadmm``; those of the process without it.
+
+    Examples
+    --------
+    >>> from byzadmm.cli import main
+    >>> main(["data", "path", "--data-dir", "mydata"])  # doctest: +ELLIPSIS
+    mydata
+    ...
+    0
+    """
+    try:
+        args = _parser().parse_args(argv)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `byzadmm ... | head`: the reader has enough
+        _drop_stdout()
+        return 1
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"byzadmm: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("byzadmm: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+# --- what is understood ----------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage; that is what --help is for."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="byzadmm",
+        description="Byzantine-robust learning: train under attack, reproduce the paper's figures.",
+        epilog=_examples("byzadmm run", "byzadmm run --attack gaussian -q 4", "byzadmm reproduce fig1a"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"byzadmm {byzadmm.__version__}")
+    parser.set_defaults(run=lambda args: _help(parser))
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+
+    def command(name: str, run: Command, text: str, *examples: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=_examples(*examples),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        made.set_defaults(run=run)
+        return made
+
+    _add_run(
+        command(
+            "run",
+            _run,
+            "train under attack, compare algorithms, draw the curves",
+            "byzadmm run",
+            "byzadmm run --algorithm admm median --attack gaussian:std=50 -q 6",
+            "byzadmm run --dataset mnist --algorithm admm --lam 0.1 --out run.npz",
+            "byzadmm run --algorithm sgd --rule trimmed-mean:f=8 --step power:0.5",
+            "byzadmm run --partition dirichlet:0.3 --json",
+        )
+    )
+    _add_reproduce(
+        command(
+            "reproduce",
+            _reproduce,
+            "the paper's figures and the table of its claims",
+            "byzadmm reproduce fig1a fig2a",
+            "byzadmm reproduce all --seeds 3 --out figures",
+            "byzadmm reproduce my.toml --quick",
+        )
+    )
+    _add_tune(
+        command(
+            "tune",
+            _tune,
+            "search step sizes for a figure on a validation split",
+            "byzadmm tune fig2a --budget 24",
+            "byzadmm tune my.toml --algorithms rsa median",
+            "byzadmm tune fig2a --check",
+        )
+    )
+    data = command(
+        "data",
+        _data,
+        "list the data sets, fetch one, show where files are looked for",
+        "byzadmm data list",
+        "byzadmm data fetch mnist",
+        "byzadmm data path",
+    )
+    data.add_argument("action", metavar="list|fetch|path")
+    data.add_argument("name", nargs="?", metavar="NAME", help="data set to fetch")
+    data.add_argument("--data-dir", metavar="DIR", help="look here first")
+    data.add_argument("--json", action="store_true", help="print JSON")
+    names = command(
+        "list",
+        _list,
+        "names of algorithms, attacks, rules or figures",
+        "byzadmm list attacks",
+        "byzadmm list rules --json",
+    )
+    names.add_argument("what", metavar="|".join(_LISTS))
+    names.add_argument("--json", action="store_true", help="print JSON")
+    info = command("info", _info, "version, instruction set, threads, data and extras", "byzadmm info --json")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    mpi = command("mpi", _mpi, "the same, one process per rank", "byzadmm mpi run --dataset mnist")
+    mpi.add_argument("words", nargs=argparse.REMAINDER, metavar="run ...", help="the options of run")
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("experiment")
+    what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
+    what.add_argument(
+        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five); Ideal joins"
+    )
+    what.add_argument("--rule", metavar="RULE", help="rule of sgd, as in median or trimmed-mean:f=8 (mean)")
+    what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
+    what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
+    what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
+    what.add_argument("--partition", default="iid", help="iid, by-label or dirichlet:ALPHA (iid)")
+    what.add_argument("--scale", help="a number for every feature, or raw, unit, standard")
+    what.add_argument("--seed", type=int, default=0, metavar="N", help="seed of partition and run (0)")
+    what.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    how = parser.add_argument_group("training (without these: settings that suit the data set)")
+    how.add_argument("--iterations", type=int, metavar="N", help="iterations (1000)")
+    how.add_argument("--batch-size", type=int, default=32, metavar="B", help="samples per worker and iteration (32)")
+    how.add_argument("--rho", type=float, default=0.01, help="weight of the master's regulariser (0.01)")
+    how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA)")
+    how.add_argument("--beta", type=float, help="penalty parameter (ADMM)")
+    how.add_argument("--step", help="step size of RSA and SGD: 0.1, power:0.5, inv-sqrt:10,1")
+    how.add_argument("--master-step", metavar="STEP", help="step size of the master (ADMM, RSA)")
+    how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
+    how.add_argument("--dtype", default="float32", help="float32 or float64 (float32)")
+    how.add_argument("--threads", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
+    out = parser.add_argument_group("output")
+    out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")
+    out.add_argument("--plot", metavar="FILE", help=f"picture: .png, .svg or .pdf ({PICTURE}; none with --json)")
+    out.add_argument("--no-plot", action="store_true", help="no picture")
+    out.add_argument("--out", metavar="FILE.npz", help="keep the result of the one algorithm that was run")
+    out.add_argument("--json", action="store_true", help="print JSON, curves included")
+    out.add_argument("--quiet", action="store_true", help="the table only: no progress, no remarks")
+
+
+def _add_reproduce(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="see `byzadmm list figures`, or settings files (all)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
+    parser.add_argument("--quick", action="store_true", help="fewer iterations: a look, not the paper's experiment")
+    parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
+    parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="FIGURE|FILE.toml", help="a figure, or a settings file of your own")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--budget", type=int, metavar="N", help="trials per algorithm (that of the file)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the search (that of the file)")
+    parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")
+    parser.add_argument("--check", action="store_true", help="only compare the settings with the journal's best")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
+
+
+def _help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
+
+
+# --- run -------------------------------------------------------------------------------------------------------------
+
+
+def _run(args: argparse.Namespace) -> int:
+    dataset_name = check_choice(comparison.kebab(args.dataset), "dataset", comparison.PRESETS)
+    preset = comparison.PRESETS[dataset_name]
+    q = check_int(args.n_byzantine, "n_byzantine", low=0, high=check_int(args.n_workers, "n_workers", low=1))
+    algorithms = _algorithms(args, preset, q)
+    chosen = [name for name in algorithms if name != "ideal"]
+    if args.out is not None and len(chosen) > 1:
+        raise ValueError(f"out: expected one algorithm, got {len(chosen)}; choose it with --algorithm")
+    picture = _picture_path(args)
+    out = None if args.out is None else _writable(args.out, "out", (".npz",))
+    attack = comparison.make_attack(args.attack)
+    threads = check_int(args.threads, "threads", low=0)
+    total = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
+    data = datasets.load(dataset_name.replace("-", "_"), data_dir=args.data_dir, scale=_scale(args.scale, preset))
+    common = {
+        "dataset": data,
+        "parts": _parts(args, data.train_y),
+        "attack": attack,
+        "n_byzantine": q,
+        "iterations": total,
+        "batch_size": args.batch_size,
+        "rho": args.rho,
+        "eval_every": max(1, total // 20) if args.eval_every is None else args.eval_every,
+        "seed": args.seed,
+        "dtype": args.dtype,
+    }
+    title = f"{dataset_name}, {args.attack} attack, {q} of {args.n_workers} workers Byzantine"
+    ended: dict[str, Result | Exception] = {}
+    names = list(algorithms)
+
+    def keep(number: int, result: Result | Exception) -> None:
+        ended[names[number]] = result
+
+    stopped = False
+    try:
+        configs = [common | {"algorithm": algorithm} for algorithm in algorithms.values()]
+        simulate_many(configs, threads or None, progress=None if args.quiet else True, on_result=keep)
+    except KeyboardInterrupt:
+        stopped = True
+    finished = [(name, run) for name in names if isinstance(run := ended.get(name), Result)]
+    failed = {name: run for name, run in ended.items() if isinstance(run, Exception)}
+    if len(failed) == len(names):  # a setting that none can take: said once
+        raise failed["ideal"]
+    saved = _save(finished, out, picture, title, chosen)
+    if args.json:
+        about = {"dataset": dataset_name, "attack": args.attack, "n_byzantine": q, "n_workers": args.n_workers}
+        _print_json(about | {"seed": args.seed, "interrupted": stopped, "runs": _records(finished), "saved": saved})
+    elif finished:
+        _print_runs(finished, title)
+    if not args.quiet:
+        _remark(*(f"saved {path}" for path in saved))
+        if picture is None and not (args.json or args.no_plot):
+            _remark("no picture: matplotlib is missing; pip install 'byzadmm[plot]'")
+    if stopped:
+        print(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished", file=sys.stderr)
+        return INTERRUPTED
+    for name, error in failed.items():
+        print(f"byzadmm: error: {name}: {error}", file=sys.stderr)
+    return BAD_INPUT if failed else 0
+
+
+def _algorithms(args: argparse.Namespace, preset: comparison.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
+    """Ideal first, as the line that the others are measured by."""
+    wanted = list(dict.fromkeys([*(args.algorithm or comparison.PAPER)]))
+    options: dict[str, Any] = {"lam": args.lam, "beta": args.beta}
+    for name in ("step", "master_step", "worker_step"):
+        text = getattr(args, name)
+        options[name] = None if text is None else comparison.make_step(text, name)
+    made: dict[str, ADMM | RSA | SGD] = {"ideal": comparison.make_algorithm("ideal", preset, q, options)}
+    for name in wanted:
+        source = args.rule if name == "sgd" and args.rule is not None else name
+        if name == "sgd" and args.rule is not None:
+            check_choice(comparison.kebab(args.rule.partition(":")[0]), "rule", comparison.rule_table())
+        made[comparison.kebab(source) if source != "mean" else "sgd"] = comparison.make_algorithm(
+            source, preset, q, options
+        )
+    if args.rule is not None and "sgd" not in wanted:
+        raise ValueError(f"rule: is for --algorithm sgd, got --algorithm {' '.join(wanted)}")
+    known = {field for name in made if name != "ideal" or len(made) == 1 for field in _fields(made[name])}
+    for name in _OPTIONS:
+        if options[name] is not None and name not in known:
+            raise ValueError(f"{name}: none of {', '.join(wanted)} has it")
+    return made
+
+
+def _fields(algorithm: ADMM | RSA | SGD) -> Iterable[str]:
+    return type(algorithm).__dataclass_fields__
+
+
+def _parts(args: argparse.Namespace, labels: Any) -> Any:
+    table = comparison.partition_table()
+    given = {"y": labels, "n_workers": args.n_workers, "seed": args.seed}
+    name, settings = comparison.build(
+        args.partition, "partition", table, given=list(given), defaults={"alpha": DIRICHLET_ALPHA}
+    )
+    return table[name](**given, **settings)
+
+
+def _scale(text: str | None, preset: comparison.Preset) -> Any:
+    if text is None:
+        return preset.scale
+    try:
+        return float(text)
+    except ValueError:
+        return check_choice(text, "scale", ("raw", "unit", "standard"))
+
+
+def _picture_path(args: argparse.Namespace) -> Path | None:
+    """Where the picture goes; None for no picture."""
+    if args.no_plot or (args.plot is None and args.json):
+        return None
+    missing = importlib.util.find_spec("matplotlib") is None
+    if args.plot is None:
+        return None if missing else Path(PICTURE)
+    if missing:
+        raise ValueError("plot: matplotlib is missing; pip install 'byzadmm[plot]'")
+    return _writable(args.plot, "plot", _PICTURES)
+
+
+def _writable(name: str, what: str, endings: Sequence[str]) -> Path:
+    """Known to be wrong before the work is done, not after."""
+    path = Path(name)
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"{what}: expected a name ending in {', '.join(endings)}; got {name!r}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{what}: no folder {str(path.parent)!r}")
+    return path
+
+
+def _save(
+    finished: list[tuple[str, Result]], out: Path | None, picture: Path | None, title: str, chosen: list[str]
+) -> list[str]:
+    saved = []
+    keep = dict(finished).get(chosen[0] if chosen else "ideal")
+    if out is not None and keep is not None:
+        keep.save(out)
+        saved.append(str(out))
+    if picture is not None and finished:
+        comparison.draw(picture, finished, title)
+        saved.append(str(picture))
+    return saved
+
+
+def _records(finished: list[tuple[str, Result]]) -> list[dict[str, Any]]:
+    ideal = _ideal(finished)
+    return [
+        {
+            "algorithm": name,
+            "accuracy": run.final_accuracy(),
+            "loss": run.loss[-1],
+            "iterations": int(run.iterations[-1]),
+            "seconds": run.seconds,
+            "eliminated": run.eliminated,
+            "verdict": "reference" if name == "ideal" else comparison.verdict(run.final_accuracy(), ideal),
+            "settings": run.config["algorithm"],
+            "curves": {"iterations": run.iterations, "accuracy": run.accuracy, "loss": run.loss},
+        }
+        for name, run in finished
+    ]
+
+
+def _ideal(finished: list[tuple[str, Result]]) -> float | None:
+    return next((run.final_accuracy() for name, run in finished if name == "ideal"), None)
+
+
+def _print_runs(finished: list[tuple[str, Result]], title: str) -> None:
+    rows = [
+        [
+            row["algorithm"],
+            f"{row['accuracy']:.3f}",
+            _short(row["loss"]),
+            str(row["iterations"]),
+            f"{row['seconds']:.2f}",
+            str(len(row["eliminated"]) or "-"),
+            row["verdict"],
+        ]
+        for row in _records(finished)
+    ]
+    columns = ["algorithm", ">accuracy", ">loss", ">iterations", ">seconds", ">eliminated", "vs Ideal"]
+    _print_table(columns, rows, title)
+
+
+def _short(number: float) -> str:
+    """At most six characters, so that the table fits."""
+    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.0e}"
+
+
+# --- reproduce, tune -------------------------------------------------------------------------------------------------
+
+
+def _figures() -> Any:
+    """Imported when asked for: the other commands do without it."""
+    return importlib.import_module("byzadmm.figures")
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    figures = _figures()
+    names = list(args.names) or ["all"]
+    if "all" in names:
+        names = [name for name, _ in figures.available()]
+    seeds = check_int(args.seeds, "seeds", low=1)
+    report = figures.reproduce(
+        names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
+    )
+    print(report.table())
+    if not args.quiet:
+        _remark(*(f"saved {path}" for path in report.paths))
+    if report.interrupted:
+        print(f"byzadmm: interrupted; what was finished is in {args.out}", file=sys.stderr)
+        return INTERRUPTED
+    return 1 if report.failed else 0
+
+
+def _tune(args: argparse.Namespace) -> int:
+    figures = _figures()
+    try:
+        found = figures.tune(
+            args.name,
+            algorithms=args.algorithms,
+            budget=args.budget,
+            seed=args.seed,
+            data_dir=args.data_dir,
+            out=args.out,
+            check=args.check,
+            progress=not args.quiet,
+        )
+    except KeyboardInterrupt:
+        print("byzadmm: interrupted; the same command goes on from the journal", file=sys.stderr)
+        return INTERRUPTED
+    print(found.table())
+    for difference in found.differences:
+        print(f"byzadmm: differs: {difference}", file=sys.stderr)
+    return 1 if found.differences else 0
+
+
+# --- data, list, info, mpi -------------------------------------------------------------------------------------------
+
+
+def _data(args: argparse.Namespace) -> int:
+    action = check_choice(args.action, "data", ("list", "fetch", "path"))
+    if (action == "fetch") != (args.name is not None):
+        raise ValueError("data: expected `data list`, `data fetch NAME` or `data path`")
+    if action == "list":
+        rows = [row._asdict() | {"name": comparison.kebab(row.name)} for row in datasets.available(args.data_dir)]
+        if args.json:
+            _print_json(rows)
+        else:
+            cells = [[row["name"], row["where"] or "not here", _size(row["bytes"]), row["licence"]] for row in rows]
+            _print_table(["name", "where", ">size", "licence"], cells, "Data sets")
+        return 0
+    if action == "path":
+        paths = datasets.search_path(args.data_dir)
+    else:
+        name = check_choice(comparison.kebab(args.name), "name", comparison.PRESETS)
+        paths = datasets.fetch(name.replace("-", "_"), data_dir=args.data_dir)
+        if not paths:
+            _remark(f"{name}: nothing to fetch, it is always there")
+    if args.json:
+        _print_json([str(path) for path in paths])
+    else:
+        for path in paths:
+            print(path)
+    return 0
+
+
+def _size(count: int) -> str:
+    return "-" if count == 0 else f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+def _list_algorithms() -> list[dict[str, str]]:
+    about = {
+        "admm": ("lam, beta, master-step, worker-step", _first_line(ADMM)),
+        "rsa": ("lam, step or master-step, worker-step", _first_line(RSA)),
+        "sgd": ("step, rule", _first_line(SGD)),
+        "ideal": ("step", "SGD without the Byzantine workers: the reference of every comparison."),
+    }
+    for name, rule in comparison.rule_table().items():
+        about[name] = ("step", f"SGD with this rule. {_first_line(rule)}")
+    return [
+        {"name": name, "settings": about[name][0], "about": about[name][1]} for name in comparison.algorithm_names()
+    ]
+
+
+def _list_attacks() -> list[dict[str, str]]:
+    none = {"name": "none", "settings": "", "about": "The Byzantine workers are honest."}
+    return [*(_described(name, cls) for name, cls in comparison.attack_table().items()), none]
+
+
+def _list_rules() -> list[dict[str, str]]:
+    return [_described(name, rule) for name, rule in comparison.rule_table().items()]
+
+
+def _list_figures() -> list[dict[str, str]]:
+    return [{"name": name, "settings": "", "about": title} for name, title in _figures().available()]
+
+
+_LISTS = {"algorithms": _list_algorithms, "attacks": _list_attacks, "rules": _list_rules, "figures": _list_figures}
+
+
+def _described(name: str, part: Callable[..., Any]) -> dict[str, str]:
+    settings = [
+        key if item.default is item.empty else f"{key}={item.default}"
+        for key, item in comparison.settings_of(part).items()
+    ]
+    return {"name": name, "settings": ", ".join(settings), "about": _first_line(part)}
+
+
+def _first_line(part: Any) -> str:
+    return (inspect.getdoc(part) or "").partition("\n")[0].replace("`", "")
+
+
+def _list(args: argparse.Namespace) -> int:
+    what = check_choice(args.what, "list", _LISTS)
+    rows = _LISTS[what]()
+    if args.json:
+        _print_json(rows)
+        return 0
+    columns = [key for key in ("name", "settings", "about") if any(row[key] for row in rows)]
+    _print_table(columns, [[row[key] for key in columns] for row in rows], what.capitalize())
+    return 0
+
+
+def _info(args: argparse.Namespace) -> int:
+    facts: dict[str, Any] = {
+        "version": byzadmm.__version__,
+        "python": platform.python_version(),
+        "numpy": importlib.metadata.version("numpy"),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "instruction set": _core.isa,
+        "instruction sets built": list(_core.built()),
+        "threads": _core.max_threads(),
+        "openmp": _core.openmp,
+        "data": {comparison.kebab(row.name): row.where for row in datasets.available(args.data_dir)},
+        "extras": {extra: _versions(packages) for extra, packages in _EXTRAS.items()},
+    }
+    if args.json:
+        _print_json(facts)
+        return 0
+    rows = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            absent = "not here" if name == "data" else "not installed"
+            rows += [[f"{name}: {key}", found or absent] for key, found in value.items()]
+        else:
+            rows.append([name, ", ".join(value) if isinstance(value, list) else str(value)])
+    _print_table(["", ""], rows, "byzadmm")
+    return 0
+
+
+def _versions(packages: Sequence[str]) -> str | None:
+    """Names and versions, or None if one of them is missing."""
+    try:
+        return ", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _mpi(args: argparse.Namespace) -> int:
+    raise ValueError("mpi: not in this version; `byzadmm run` does the same in one process")
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """A column whose name begins with ``>`` is aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    headed = any(columns)
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title), title_justify="left", show_header=headed)
+    table.padding, table.show_edge, table.pad_edge = (0, 1, 0, 0), False, False
+    for number, name in enumerate(columns):
+        # A name or a number that is broken over two lines is hard to read; the other text can be.
+        table.add_column(Text(name.lstrip(">")), justify="right" if name[:1] == ">" else "left", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _drop_stdout() -> None:
+    """Without this, Python's own flush at exit would complain about the closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _remark(*lines: str) -> None:
+    """Beside the result, so not on standard output."""
+    for line in lines:
+        print(line, file=sys.stderr)

@@ -1,0 +1,628 @@
+"""The command line: every command through ``main``, its exit code, what it prints and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import byzadmm
+from byzadmm import ADMM, RSA, SGD, Result, aggregate, attacks, cli, datasets, steps
+from byzadmm import _comparison as comparison
+from byzadmm.cli import main
+
+QUICK = ["--iterations", "30", "--batch-size", "8"]
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("BYZADMM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BYZADMM_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command; give back its exit code and what it printed."""
+
+    def run(*words):
+        code = main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return SimpleNamespace(code=code, out=printed.out, err=printed.err)
+
+    return run
+
+
+@pytest.fixture
+def refused(call):
+    """Run a command that must fail with exactly one line; give back the line."""
+
+    def run(*words):
+        ended = call(*words)
+        assert ended.code == 2
+        assert ended.out == ""
+        assert ended.err.startswith("byzadmm: error: ")
+        assert ended.err.count("\n") == 1
+        return ended.err.removeprefix("byzadmm: error: ").rstrip()
+
+    return run
+
+
+@pytest.fixture
+def without_matplotlib(monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else real(name))
+
+
+def rows_of(text):
+    """Table rows by their first word."""
+    return {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+
+
+def fits(text):
+    return all(len(line) <= 80 for line in text.splitlines())
+
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+
+def test_first_command_makes_the_point(call):
+    ended = call("run", "--iterations", 300)
+    assert ended.code == 0
+    assert fits(ended.out)
+    rows = rows_of(ended.out)
+    assert set(comparison.PAPER) <= set(rows)
+    assert rows["ideal"][-1] == "reference"
+    assert rows["sgd"][-1] == "fails"
+    assert float(rows["sgd"][0]) < 0.2
+    assert float(rows["admm"][0]) > 0.8
+    assert rows["admm"][2] == "300"
+    assert ended.err == "saved byzadmm-run.png\n"
+    assert Path("byzadmm-run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nan_senders_are_counted_as_eliminated(call):
+    ended = call("run", *QUICK, "--algorithm", "admm", "sgd", "--attack", "non-finite", "-q", 3, "--no-plot")
+    rows = rows_of(ended.out)
+    assert rows["admm"][4] == rows["sgd"][4] == "3"
+    assert rows["ideal"][4] == "-"
+    assert ended.err == ""
+
+
+def test_run_json_is_json_only_and_needs_no_picture(call):
+    ended = call("run", *QUICK, "--algorithm", "median", "--json", "--eval-every", 10, "--seed", 3)
+    report = json.loads(ended.out)
+    assert ended.err == ""
+    assert os.listdir() == []
+    assert [run["algorithm"] for run in report["runs"]] == ["ideal", "median"]
+    assert report["runs"][1]["curves"]["iterations"] == [0, 10, 20, 30]
+    assert report["runs"][1]["settings"]["rule"] == "median"
+    assert (report["seed"], report["interrupted"], report["saved"]) == (3, False, [])
+
+
+def test_json_writes_null_for_what_it_cannot_hold(call):
+    words = ["--algorithm", "sgd", "--step", "1e30", "--attack", "same-value:v=1e30"]
+    ended = call("run", "--iterations", 200, *words, "--json")
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    runs = json.loads(ended.out, parse_constant=refuse)["runs"]
+    assert runs[1]["loss"] is None
+
+
+def test_out_keeps_the_result_of_the_one_algorithm(call):
+    ended = call("run", *QUICK, "--algorithm", "rsa", "--lam", 0.1, "--out", "run.npz", "--plot", "run.svg")
+    assert ended.code == 0
+    kept = Result.load("run.npz")
+    assert kept.config["algorithm"]["name"] == "RSA"
+    assert kept.config["algorithm"]["lam"] == 0.1
+    assert "<svg" in Path("run.svg").read_text(encoding="utf-8")
+    assert ended.err == "saved run.npz\nsaved run.svg\n"
+
+
+def test_ideal_alone(call):
+    ended = call("run", *QUICK, "--algorithm", "ideal", "--out", "run.npz", "--quiet", "--no-plot", "--step", 0.5)
+    assert list(rows_of(ended.out))[-1] == "ideal"
+    assert ended.err == ""
+    assert Result.load("run.npz").config["algorithm"]["step"] == "Constant(a=0.5)"
+
+
+def test_run_gives_the_bits_of_simulate(call):
+    call("run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--no-plot", "--threads", 1, "--seed", 5)
+    data = datasets.load("digits")
+    own = byzadmm.simulate(
+        data,
+        byzadmm.partition.iid(data.train_y, 20, seed=5),
+        algorithm=comparison.PRESETS["digits"].admm,
+        attack=attacks.SignFlip(),
+        n_byzantine=8,
+        iterations=30,
+        batch_size=8,
+        seed=5,
+    )
+    np.testing.assert_array_equal(Result.load("run.npz").x0, own.x0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--partition", "by-label"],
+        ["--partition", "dirichlet"],
+        ["--partition", "dirichlet:alpha=0.2"],
+        ["--scale", "unit"],
+        ["--scale", "0.01"],
+        ["--dataset", "synthetic", "--attack", "none", "-q", "0"],
+        ["--attack", "duplicate:worker=1", "--n-workers", "10", "-q", "2", "--dtype", "float64", "--rho", "0.1"],
+    ],
+)
+def test_run_options(call, words):
+    ended = call("run", *QUICK, "--algorithm", "admm", "--no-plot", *words)
+    assert (ended.code, ended.err) == (0, "")
+    assert set(rows_of(ended.out)) >= {"ideal", "admm"}
+
+
+def test_options_reach_the_algorithms(call):
+    words = ["--lam", "0.2", "--beta", "0.7", "--master-step", "inv-sqrt:9,1", "--worker-step", "power:c=0.3,p=0.4"]
+    runs = json.loads(call("run", *QUICK, "--algorithm", "admm", "rsa", "--json", *words).out)["runs"]
+    admm, rsa = runs[1]["settings"], runs[2]["settings"]
+    assert (admm["lam"], admm["beta"], rsa["lam"]) == (0.2, 0.7, 0.2)
+    assert admm["master_step"] == rsa["master_step"] == "InvSqrt(c0=9.0, c1=1.0)"
+    assert admm["worker_step"] == rsa["worker_step"] == "Power(c=0.3, p=0.4)"
+
+
+def test_rule_of_sgd(call):
+    ended = call("run", *QUICK, "--algorithm", "sgd", "--rule", "trimmed-mean:f=5", "--json")
+    run = json.loads(ended.out)["runs"][1]
+    assert run["algorithm"] == "trimmed-mean:f=5"
+    assert (run["settings"]["rule"], run["settings"]["f"]) == ("trimmed_mean", 5)
+    plain = json.loads(call("run", *QUICK, "--algorithm", "sgd", "--rule", "mean", "--json").out)["runs"][1]
+    assert (plain["algorithm"], plain["settings"]["rule"]) == ("sgd", "mean")
+
+
+def test_rule_with_settings_runs_as_a_function(call):
+    run = json.loads(call("run", *QUICK, "--algorithm", "median:even=low", "--json").out)["runs"][1]
+    assert run["settings"]["rule"] == "Rule(name='median', settings=(('even', 'low'),))"
+
+
+def test_without_matplotlib_there_is_a_hint(call, without_matplotlib):
+    ended = call("run", *QUICK, "--algorithm", "admm")
+    assert ended.code == 0
+    assert ended.err == "no picture: matplotlib is missing; pip install 'byzadmm[plot]'\n"
+    assert call("run", *QUICK, "--algorithm", "admm", "--quiet").err == ""
+
+
+def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_matplotlib):
+    assert refused("run", "--plot", "a.png") == "plot: matplotlib is missing; pip install 'byzadmm[plot]'"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dataset", "cifar"], "dataset: expected one of digits, synthetic, mnist, fashion-mnist, covtype; got "),
+        (["--algorithm", "adam"], "algorithm: expected one of admm, rsa, sgd, ideal, "),
+        (["--algorithm", "admm:lam=1"], "algorithm: admm takes its settings from options such as --step; got "),
+        (["--attack", "frown"], "attack: expected one of alie, "),
+        (["--attack", "gaussian:sigma=3"], "attack: gaussian takes std; got 'sigma=3'"),
+        (["--attack", "gaussian:std=big1"], "attack: gaussian: std: expected a number, got 'big1'"),
+        (["--attack", "gaussian:1,2"], "attack: gaussian takes std; got '2'"),
+        (["--attack", "gaussian:1,std=2"], "attack: gaussian got std twice"),
+        (["--attack", "gaussian:std=-1"], "std: expected a finite number >= 0"),
+        (["--attack", "gaussian:std=big"], "std: expected a real number, got str"),
+        (["--attack", "none:3"], "attack: none takes no settings; got '3'"),
+        (["--attack", "zero:"], "attack: zero takes no settings; got ''"),
+        (["-q", "21"], "n_byzantine: expected an integer in [0, 20], got 21"),
+        (["-q", "two"], "argument -q/--n-byzantine: invalid int value: 'two' (see byzadmm run --help)"),
+        (["--n-workers", "0"], "n_workers: expected an integer >= 1, got 0"),
+        (["--iterations", "0"], "iterations: expected an integer >= 1, got 0"),
+        (["--threads", "-1"], "threads: expected an integer >= 0, got -1"),
+        (["--batch-size", "0"], "batch_size: expected an integer >= 1, got 0"),
+        (["--rho", "nan"], "rho: expected a finite number >= 0"),
+        (["--lam", "-1"], "lam: expected a finite number > 0.0, got -1.0"),
+        (["--algorithm", "median", "--lam", "1"], "lam: none of median has it"),
+        (["--algorithm", "admm", "--step", "1"], "step: none of admm has it"),
+        (["--step", "0"], "step: expected a finite number > 0.0, got 0.0"),
+        (["--step", "cosine:1"], "step: expected one of constant, inv-linear, inv-sqrt, power; got 'cosine'"),
+        (["--master-step", "inv-sqrt:1"], "master_step: inv-sqrt needs c1, as in inv-sqrt:c1=1"),
+        (["--rule", "krumm", "--algorithm", "sgd"], "rule: expected one of "),
+        (["--rule", "median", "--algorithm", "admm"], "rule: is for --algorithm sgd, got --algorithm admm"),
+        (["--partition", "even"], "partition: expected one of by-label, dirichlet, iid; got 'even'"),
+        (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
+        (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 20"),
+        (["--scale", "huge"], "scale: expected one of raw, unit, standard; got 'huge'"),
+        (["--dtype", "float16"], "dtype: expected one of float32, float64; got 'float16'"),
+        (["--out", "a.npz"], "out: expected one algorithm, got 5; choose it with --algorithm"),
+        (["--algorithm", "admm", "--out", "a.txt"], "out: expected a name ending in .npz; got 'a.txt'"),
+        (["--algorithm", "admm", "--out", "no/a.npz"], "out: no folder 'no'"),
+        (["--plot", "a.gif"], "plot: expected a name ending in .png, .svg, .pdf; got 'a.gif'"),
+        (["--iter", "3"], "unrecognized arguments: --iter 3 (see byzadmm --help)"),
+    ],
+)
+def test_run_refuses(refused, words, message):
+    assert refused("run", *words).startswith(message)
+
+
+def test_absent_data_is_said_without_a_traceback(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    ended = call("run", "--dataset", "mnist")
+    assert ended.code == 2
+    assert ended.err.startswith("byzadmm: error: mnist: data files not found, and not downloaded\n")
+    assert "t10k-labels-idx1-ubyte.gz" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_one_failing_run_does_not_lose_the_others(call):
+    ended = call("run", *QUICK, "--algorithm", "median", "trimmed-mean", "-q", 12, "--no-plot")
+    assert ended.code == 2
+    assert {"ideal", "median"} <= set(rows_of(ended.out))
+    assert ended.err == "byzadmm: error: trimmed-mean: trimmed_mean: f=12 is too large for n=20 workers; at most 9\n"
+
+
+def interrupted_after(count):
+    def stand_in(configs, workers=None, *, progress=None, on_result=None):
+        for number, config in enumerate(configs[:count]):
+            rest = {key: value for key, value in config.items() if key not in ("dataset", "parts")}
+            on_result(number, byzadmm.simulate(config["dataset"], config["parts"], **rest))
+        raise KeyboardInterrupt
+
+    return stand_in
+
+
+def test_ctrl_c_keeps_what_is_finished(call, monkeypatch):
+    monkeypatch.setattr(cli, "simulate_many", interrupted_after(2))
+    ended = call("run", *QUICK)
+    assert ended.code == 130
+    assert set(rows_of(ended.out)) >= {"ideal", "admm"}
+    assert "rsa" not in ended.out
+    assert ended.err == "saved byzadmm-run.png\nbyzadmm: interrupted; 2 of 6 runs were finished\n"
+
+
+def test_ctrl_c_before_anything_is_finished(call, monkeypatch):
+    monkeypatch.setattr(cli, "simulate_many", interrupted_after(0))
+    ended = call("run", *QUICK, "--algorithm", "admm", "--out", "run.npz")
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err == "byzadmm: interrupted; 0 of 2 runs were finished\n"
+    assert os.listdir() == []
+
+
+def test_ctrl_c_elsewhere(call, monkeypatch):
+    def stop(*rest):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(datasets, "available", stop)
+    ended = call("data", "list")
+    assert (ended.code, ended.err) == (130, "byzadmm: interrupted\n")
+
+
+# --- names and text to settings --------------------------------------------------------------------------------------
+
+
+def test_every_attack_step_and_rule_has_a_name():
+    classes = {kind for kind in vars(attacks).values() if inspect.isclass(kind) and issubclass(kind, attacks.Attack)}
+    assert set(comparison.attack_table().values()) == classes - {attacks.Attack}
+    assert {"sign-flip", "label-flip", "alie", "non-finite"} <= set(comparison.attack_table())
+    assert set(comparison.step_table()) == {"constant", "inv-linear", "inv-sqrt", "power"}
+    rules = comparison.rule_table()
+    assert {"mean", "median", "trimmed-mean", "geometric-median"} <= set(rules)
+    assert not {"info", "max-f", "clip", "bucketing", "nearest-neighbor-mixing"} & set(rules)
+    assert "mean" not in comparison.algorithm_names()
+
+
+def test_a_new_attack_and_a_new_rule_appear_by_themselves(call, monkeypatch):
+    class LoudNoise(attacks.Gaussian):
+        """Louder."""
+
+    def first_row(X, *, f):
+        """The first row."""
+        return X[f]
+
+    monkeypatch.setattr(attacks, "LoudNoise", LoudNoise, raising=False)
+    monkeypatch.setattr(attacks, "__all__", [*attacks.__all__, "LoudNoise"])
+    monkeypatch.setattr(aggregate, "first_row", first_row, raising=False)
+    monkeypatch.setattr(aggregate, "__all__", [*aggregate.__all__, "first_row"])
+    ended = call("run", *QUICK, "--algorithm", "first-row", "--attack", "loud-noise:std=1", "--json")
+    run = json.loads(ended.out)["runs"][1]
+    assert run["settings"]["rule"] == "Rule(name='first_row', settings=(('f', 8),))"
+    assert "Louder." in call("list", "attacks").out
+
+
+def test_values_in_text():
+    table = comparison.attack_table()
+    assert comparison.build("alie:none", "attack", table) == ("alie", {"z": None})
+    assert comparison.build("sign_flip:-2.5", "attack", table) == ("sign-flip", {"scale": -2.5})
+    assert comparison.build("SignFlip: scale = 1e3", "attack", table) == ("sign-flip", {"scale": 1000.0})
+    assert comparison.make_attack("duplicate:worker=3") == attacks.Duplicate(worker=3)
+    assert comparison.make_attack("none") is None
+
+
+def test_rsa_steps():
+    preset, one, two = comparison.PRESETS["digits"], steps.constant(1.0), steps.constant(2.0)
+    make = comparison.make_algorithm
+    assert make("rsa", preset, 8) == RSA(
+        lam=preset.rsa.lam, master_step=preset.rsa.master_step, worker_step=preset.rsa.worker_step
+    )
+    assert make("rsa", preset, 8, {"step": one}).worker_step == one
+    mixed = make("rsa", preset, 8, {"step": one, "worker_step": two})
+    assert (mixed.master_step, mixed.worker_step) == (one, two)
+
+
+def test_algorithms_by_name():
+    preset = comparison.PRESETS["mnist"]
+    assert comparison.make_algorithm("admm", preset, 8) == preset.admm
+    assert isinstance(comparison.make_algorithm("admm", preset, 8, {"beta": 2.0}), ADMM)
+    assert comparison.make_algorithm("ideal", preset, 8) == SGD(step=preset.step, ideal=True)
+    assert comparison.make_algorithm("trimmed-mean", preset, 7) == SGD(rule="trimmed_mean", step=preset.step, f=7)
+    assert comparison.make_algorithm("trimmed-mean:2", preset, 7).f == 2
+
+
+def test_every_data_set_has_a_preset():
+    assert {name.replace("-", "_") for name in comparison.PRESETS} == {row.name for row in datasets.available()}
+
+
+def test_verdict():
+    assert comparison.verdict(0.93, 0.95) == "close"
+    assert comparison.verdict(0.96, 0.95) == "close"
+    assert comparison.verdict(0.92, 0.95) == "0.030 below"
+    assert comparison.verdict(0.47, 0.95) == "fails"
+    assert comparison.verdict(float("nan"), 0.95) == "fails"
+    assert comparison.verdict(0.9, None) == ""
+
+
+# --- reproduce, tune -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """A stand-in for ``byzadmm.figures`` that notes how it was called."""
+    calls = []
+    report = SimpleNamespace(table=lambda: "claim 1 holds", failed={}, interrupted=False)
+    report.paths = [Path("figures/fig1a.png")]
+    found = SimpleNamespace(table=lambda: "admm 0.9", differences=[])
+
+    def note(answer):
+        def function(*names, **options):
+            calls.append((names, options))
+            return answer
+
+        return function
+
+    made = SimpleNamespace(
+        available=lambda: [("fig1a", "MNIST, Gaussian"), ("example", "The example")],
+        reproduce=note(report),
+        tune=note(found),
+        calls=calls,
+        report=report,
+        found=found,
+    )
+    monkeypatch.setitem(sys.modules, "byzadmm.figures", made)
+    return made
+
+
+@pytest.mark.parametrize("words", [[], ["all"], ["fig1a", "all"]])
+def test_reproduce_all(call, figures, words):
+    ended = call("reproduce", *words)
+    assert (ended.code, ended.out, ended.err) == (0, "claim 1 holds\n", "saved figures/fig1a.png\n")
+    options = {"seeds": 3, "quick": False, "out": "figures", "data_dir": None, "progress": True}
+    assert figures.calls == [((["fig1a", "example"],), options)]
+
+
+def test_reproduce_options(call, figures):
+    words = ["my.toml", "--seeds", 1, "--quick", "--out", "there", "--data-dir", "data", "--quiet"]
+    assert call("reproduce", *words).err == ""
+    options = {"seeds": 1, "quick": True, "out": "there", "data_dir": "data", "progress": False}
+    assert figures.calls == [((["my.toml"],), options)]
+
+
+def test_reproduce_failed_and_interrupted(call, figures):
+    figures.report.failed["fig1a"] = "no data"
+    assert call("reproduce", "fig1a").code == 1
+    figures.report.interrupted = True
+    ended = call("reproduce", "fig1a", "--quiet")
+    assert (ended.code, ended.out) == (130, "claim 1 holds\n")
+    assert ended.err == "byzadmm: interrupted; what was finished is in figures\n"
+
+
+def test_reproduce_refuses(refused, figures):
+    assert refused("reproduce", "--seeds", 0) == "seeds: expected an integer >= 1, got 0"
+
+
+def test_tune(call, figures):
+    words = ["--algorithms", "rsa", "median", "--budget", 4, "--seed", 2, "--out", "a.toml", "--data-dir", "d"]
+    ended = call("tune", "fig1a", "--quiet", *words)
+    assert (ended.code, ended.out, ended.err) == (0, "admm 0.9\n", "")
+    options = {"algorithms": ["rsa", "median"], "budget": 4, "seed": 2, "data_dir": "d", "out": "a.toml"}
+    assert figures.calls == [(("fig1a",), options | {"check": False, "progress": False})]
+
+
+def test_tune_check_that_differs(call, figures):
+    figures.found.differences.append("rsa: lam")
+    ended = call("tune", "fig1a", "--check")
+    assert (ended.code, ended.err) == (1, "byzadmm: differs: rsa: lam\n")
+    assert figures.calls[0][1]["check"] is True
+
+
+def test_tune_interrupted(call, figures):
+    def stop(*names, **options):
+        raise KeyboardInterrupt
+
+    figures.tune = stop
+    ended = call("tune", "fig1a")
+    assert (ended.code, ended.err) == (130, "byzadmm: interrupted; the same command goes on from the journal\n")
+
+
+# --- data, list, info, mpi, help -------------------------------------------------------------------------------------
+
+
+def test_data_list(call, tmp_path):
+    ended = call("data", "list")
+    assert fits(ended.out)
+    rows = rows_of(ended.out)
+    assert rows["digits"] == ["in", "the", "package", "45", "kB", "CC", "BY", "4.0"]
+    assert rows["mnist"][:4] == ["not", "here", "11.6", "MB"]
+    records = json.loads(call("data", "list", "--json", "--data-dir", tmp_path).out)
+    assert [record["name"] for record in records] == ["digits", "synthetic", "mnist", "covtype", "fashion-mnist"]
+
+
+def test_data_path_and_fetch(call, tmp_path):
+    assert call("data", "path", "--data-dir", "here").out == f"here\n{tmp_path / 'cache'}\n"
+    assert json.loads(call("data", "path", "--json").out) == [str(tmp_path / "cache")]
+    ended = call("data", "fetch", "digits")
+    assert (ended.code, ended.out, ended.err) == (0, "", "digits: nothing to fetch, it is always there\n")
+
+
+def test_data_fetch_prints_the_files(call, monkeypatch):
+    asked = []
+    monkeypatch.setattr(datasets, "fetch", lambda name, **options: asked.append((name, options)) or [Path("a.gz")])
+    assert call("data", "fetch", "fashion-mnist", "--data-dir", "d").out == "a.gz\n"
+    assert asked == [("fashion_mnist", {"data_dir": "d"})]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fetch"], "data: expected `data list`, `data fetch NAME` or `data path`"),
+        (["list", "mnist"], "data: expected `data list`, `data fetch NAME` or `data path`"),
+        (["drop"], "data: expected one of list, fetch, path; got 'drop'"),
+        (["fetch", "cifar"], "name: expected one of digits, synthetic, mnist, fashion-mnist, covtype; got 'cifar'"),
+    ],
+)
+def test_data_refuses(refused, words, message):
+    assert refused("data", *words) == message
+
+
+@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "figures"])
+def test_list(call, figures, what):
+    ended = call("list", what)
+    assert ended.code == 0
+    assert fits(ended.out)
+    names = [row["name"] for row in json.loads(call("list", what, "--json").out)]
+    expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
+    assert expected[what] in names
+    assert set(names) <= set(rows_of(ended.out))
+
+
+def test_list_refuses(refused):
+    assert refused("list", "clouds") == "list: expected one of algorithms, attacks, rules, figures; got 'clouds'"
+
+
+def test_info(call, monkeypatch):
+    monkeypatch.setitem(cli._EXTRAS, "mpi", ("no-such-package-at-all",))
+    ended = call("info")
+    assert ended.code == 0
+    assert fits(ended.out)
+    assert "not installed" in ended.out
+    facts = json.loads(call("info", "--json").out)
+    assert facts["version"] == byzadmm.__version__
+    assert facts["numpy"] == np.__version__
+    assert facts["instruction set"] in facts["instruction sets built"]
+    assert facts["threads"] >= 1
+    assert facts["data"]["digits"] == "in the package"
+    assert facts["extras"]["mpi"] is None
+    assert facts["extras"]["plot"].startswith("matplotlib ")
+
+
+def test_mpi_says_that_it_is_not_there(refused):
+    assert refused("mpi", "run", "--dataset", "mnist").startswith("mpi: not in this version")
+
+
+@pytest.mark.parametrize("command", ["run", "reproduce", "tune", "data", "list", "info", "mpi"])
+def test_help_has_examples_and_fits(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"examples:\n  byzadmm {command}" in text
+    assert fits(text)
+
+
+def test_no_command_shows_the_help(call):
+    ended = call()
+    assert ended.code == 0
+    assert fits(ended.out)
+    assert all(command in ended.out for command in ("run", "reproduce", "tune", "data", "list", "info", "mpi"))
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"byzadmm {byzadmm.__version__}\n"
+
+
+def test_unknown_command(refused):
+    assert "invalid choice: 'fly'" in refused("fly")
+
+
+def test_a_reader_that_has_enough_sees_no_traceback(call, monkeypatch):
+    def closed(*rest):
+        raise BrokenPipeError
+
+    dropped = []
+    monkeypatch.setattr(datasets, "available", closed)
+    monkeypatch.setattr(cli, "_drop_stdout", lambda: dropped.append(True))
+    ended = call("data", "list")
+    assert (ended.code, ended.err, dropped) == (1, "", [True])
+
+
+def test_loss_is_short():
+    assert [cli._short(x) for x in (0.4331, 99.96, 536.2, 999999.4)] == ["0.433", "100", "536", "999999"]
+    assert [cli._short(x) for x in (1.6e7, float("inf"), float("nan"))] == ["2e+07", "inf", "nan"]
+
+
+# --- as a process ----------------------------------------------------------------------------------------------------
+
+
+def environment():
+    # The package under test, installed or not, whatever folder the test is in.
+    package = str(Path(byzadmm.__file__).parents[1])
+    return os.environ | {"PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
+
+
+def test_as_a_process():
+    words = [sys.executable, "-m", "byzadmm", "run", *QUICK, "--algorithm", "admm", "--no-plot"]
+    ended = subprocess.run(words, capture_output=True, text=True, env=environment(), check=True, encoding="utf-8")
+    assert set(rows_of(ended.stdout)) >= {"ideal", "admm"}
+    assert fits(ended.stdout)
+    assert ended.stderr == ""
+
+
+def test_head_as_a_process():
+    with subprocess.Popen(
+        [sys.executable, "-m", "byzadmm", "list", "attacks"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        process.stdout.close()  # before anything is written
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_ctrl_c_as_a_process():
+    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behaviour.
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from byzadmm._progress import Bar; Bar.PLAIN_INTERVAL = 0.0\n"
+        "from byzadmm.cli import main\n"
+        "sys.exit(main(['run', '--iterations', '100000000', '--eval-every', '50', '--no-plot']))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        assert process.stderr.readline().startswith("iterations: ")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "byzadmm: interrupted; 0 of 6 runs were finished"
+    assert "Traceback" not in err
