@@ -366,7 +366,7 @@ def train_rsa(
     Examples
     --------
     >>> run = train_rsa(quadratic_gradients(np.ones((2, 1)), np.ones((2, 1))), np.zeros(1), np.zeros((2, 1)), lam=0.5,
-    ...                 rho=0.0, master_step=lambda k: 0.5 / k, worker_step=lambda k: 0.5 / k)
+    ...                 rho=0.0, master_step=lambda k: 1 / k, worker_step=lambda k: 1 / k)
     >>> bool(abs([next(run).x0[0] for _ in range(500)][-1] - 1.0) < 0.1)
     True
 
@@ -471,4 +471,6 @@ def train_sgd(
 def _combine(rule: str, messages: Array, f: int) -> Array:
     if rule == "trimmed_mean":
         return rules.trimmed_mean(messages, f=min(max(f, 0), (len(messages) - 1) // 2))
-    return {"mean": rules.mean, "median": rules.median, "geometric_median": rules.geometric_median}[rule](messages)
+    if rule == "median":
+        return rules.median(messages)
+    return rules.mean(messages) if rule == "mean" else rules.geometric_median(messages)
