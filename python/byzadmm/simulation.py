@@ -125,10 +125,10 @@ def simulate(
     goal = None if optimum is None else _vector(optimum, "optimum", setup.d)
     history = _History(setup, goal, record is not None)
     config = setup.describe() | {"iterations": total, "eval_every": interval, "record": record}
-    fingerprint = _fingerprint(config, state, setup)
+    fingerprint = _fingerprint(config, state, setup, goal) if checkpoint is not None else ""
     done, seconds = 0, 0.0
     if checkpoint is not None and Path(checkpoint).exists():
-        done, seconds = _resume(checkpoint, fingerprint, state, history)
+        done, seconds = _resume(checkpoint, fingerprint, state, history, total)
     if not history.iterations:
         history.evaluate(0, state)
     report, close = _reporter(progress)
@@ -173,6 +173,7 @@ class _Setup:
     native_loss: _core.Loss | None
     spec: Spec | None
     labels: dict[str, Any]
+    inputs: list[Array]
 
     @classmethod
     def build(
@@ -228,6 +229,7 @@ class _Setup:
         if isinstance(algorithm, SGD):
             algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
         native: _core.Loss | None = None
+        inputs: list[Array] = []
         if softmax and dataset is not None:
             poisoned = np.zeros(m, np.bool_)
             poisoned[active if poisons else []] = True
@@ -245,10 +247,12 @@ class _Setup:
                 key,
                 kind == np.float32,
             )
+            inputs = [dataset.train_x, labels, *indices]
         elif isinstance(loss, losses.Quadratic):
             native = _core.Loss.quadratic(
                 loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
             )
+            inputs = [loss.a, loss.b]
         described = {
             "dataset": dataset.name if dataset is not None else None,
             "scale": float(dataset.scale) if dataset is not None else None,
@@ -273,6 +277,7 @@ class _Setup:
             native_loss=native,
             spec=spec,
             labels=described,
+            inputs=inputs,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -645,19 +650,20 @@ def _name(part: Any) -> str:
     return getattr(part, "__qualname__", None) or type(part).__qualname__
 
 
-def _fingerprint(config: dict[str, Any], state: State, setup: _Setup) -> str:
-    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it."""
+def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: Array | None) -> str:
+    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it.
+
+    Functions of a user's own are known by name only.
+    """
     same = {name: value for name, value in config.items() if name not in ("iterations",)}
     digest = hashlib.sha256(repr(sorted(same.items())).encode())
-    for array in state.values():
+    for array in (*state.values(), *setup.inputs, *([] if optimum is None else [optimum])):
+        digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
-    if setup.dataset is not None:
-        digest.update(np.ascontiguousarray(setup.dataset.train_y).data)
-        digest.update(np.ascontiguousarray(setup.dataset.train_x[:: max(1, len(setup.dataset.train_x) // 64)]).data)
     return digest.hexdigest()
 
 
-def _resume(path: Any, fingerprint: str, state: State, history: _History) -> tuple[int, float]:
+def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
     try:
         arrays, about = read_npz(path)
     except ValueError as error:
@@ -665,6 +671,8 @@ def _resume(path: Any, fingerprint: str, state: State, history: _History) -> tup
         return 0, 0.0
     if about.get("fingerprint") != fingerprint:
         raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")
+    if about["done"] > total:
+        raise ValueError(f"checkpoint: {os.fspath(path)} is at iteration {about['done']}, beyond iterations={total}")
     for name in state:
         state[name][...] = arrays[f"state_{name}"]
     history.restore(arrays)
