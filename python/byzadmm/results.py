@@ -119,7 +119,8 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays, about=np.array(json.dumps(about, default=_plain)))
+            named: dict[str, Any] = arrays | {"about": np.array(json.dumps(about, default=_plain))}
+            np.savez(file, **named)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
