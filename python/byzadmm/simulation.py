@@ -654,7 +654,8 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
         name = None
     if name not in ("float32", "float64"):
         raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
-    return np.dtype(name)
+    kind: np.dtype[Any] = np.dtype(name)
+    return kind
 
 
 def _vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
