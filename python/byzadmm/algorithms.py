@@ -90,8 +90,8 @@ class RSA(_Described):
 
     def __post_init__(self) -> None:
         check_real(self.lam, "lam", low=0.0, strict=True)
-        both = self.master_step is not None and self.worker_step is not None
-        if (self.step is None) != both or (self.step is not None and (self.master_step or self.worker_step)):
+        given = (self.step is not None, self.master_step is not None, self.worker_step is not None)
+        if given not in ((True, False, False), (False, True, True)):
             raise ValueError("RSA: expected either step, or master_step and worker_step")
         if self.step is not None:
             object.__setattr__(self, "master_step", self.step)

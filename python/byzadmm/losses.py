@@ -72,7 +72,7 @@ class Quadratic:
 
     @property
     def dim(self) -> int:
-        return self.b.shape[1]
+        return int(self.b.shape[1])
 
     def gradient(self, x: Any, *, worker: int, k: int) -> Array:
         """The gradient without noise."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,9 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays, about=np.array(json.dumps(about, default=_plain)))
+            whole = about | {"arrays": sorted(arrays)}
+            named: dict[str, Any] = arrays | {"about": np.array(json.dumps(whole, default=_plain))}
+            np.savez(file, **named)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -130,13 +132,14 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
 
 def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
     """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it."""
+    content = Path(path).read_bytes()
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about: dict[str, Any] = json.loads(str(arrays.pop("about")))
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        if about.pop("arrays") != sorted(arrays):  # a damaged directory of the archive can hide an entry
+            raise ValueError("some arrays are missing")
+    except Exception as error:  # zipfile alone raises half a dozen kinds for a damaged header
         raise ValueError(f"{os.fspath(path)}: not a whole file of byzadmm ({error})") from error
     return arrays, about
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core, losses, steps
-from byzadmm._arrays import Array, as_float, as_index, as_samples, to_numpy
+from byzadmm._arrays import Array, as_float, as_index, as_samples
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
@@ -125,10 +125,10 @@ def simulate(
     goal = None if optimum is None else _vector(optimum, "optimum", setup.d)
     history = _History(setup, goal, record is not None)
     config = setup.describe() | {"iterations": total, "eval_every": interval, "record": record}
-    fingerprint = _fingerprint(config, state, setup)
+    fingerprint = _fingerprint(config, state, setup, goal) if checkpoint is not None else ""
     done, seconds = 0, 0.0
     if checkpoint is not None and Path(checkpoint).exists():
-        done, seconds = _resume(checkpoint, fingerprint, state, history)
+        done, seconds = _resume(checkpoint, fingerprint, state, history, total)
     if not history.iterations:
         history.evaluate(0, state)
     report, close = _reporter(progress)
@@ -173,6 +173,7 @@ class _Setup:
     native_loss: _core.Loss | None
     spec: Spec | None
     labels: dict[str, Any]
+    inputs: list[Array]
 
     @classmethod
     def build(
@@ -195,7 +196,7 @@ class _Setup:
             raise TypeError(f"algorithm: expected ADMM, RSA or SGD, got {type(algorithm).__name__}")
         if attack is not None and not callable(attack):
             raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
-        kind = np.dtype(check_choice(str(np.dtype(dtype)), "dtype", ("float32", "float64")))
+        kind = _float_type(dtype)
         batch = check_int(batch_size, "batch_size", low=1)
         key = check_int(seed, "seed", low=0, high=2**64 - 1)
         softmax = isinstance(loss, str)
@@ -228,6 +229,7 @@ class _Setup:
         if isinstance(algorithm, SGD):
             algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
         native: _core.Loss | None = None
+        inputs: list[Array] = []
         if softmax and dataset is not None:
             poisoned = np.zeros(m, np.bool_)
             poisoned[active if poisons else []] = True
@@ -245,10 +247,12 @@ class _Setup:
                 key,
                 kind == np.float32,
             )
+            inputs = [dataset.train_x, labels, *indices]
         elif isinstance(loss, losses.Quadratic):
             native = _core.Loss.quadratic(
                 loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
             )
+            inputs = [loss.a, loss.b]
         described = {
             "dataset": dataset.name if dataset is not None else None,
             "scale": float(dataset.scale) if dataset is not None else None,
@@ -273,6 +277,7 @@ class _Setup:
             native_loss=native,
             spec=spec,
             labels=described,
+            inputs=inputs,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -291,7 +296,10 @@ class _Setup:
     def initial_state(self, x0_init: Any, x_init: Any) -> State:
         """x0, what the workers hold, what the Byzantine ones sent, and who was thrown out."""
         m, d, q = self.m, self.d, len(self.byzantine)
-        zeros = lambda *shape: np.zeros(shape, self.dtype)  # noqa: E731
+
+        def zeros(*shape: int) -> Array:
+            return np.zeros(shape, self.dtype)
+
         state = {"x0": zeros(d), "eliminated": np.full(m, -1, np.int64), "lies": zeros(q, d)}
         if x0_init is not None:
             state["x0"][:] = _vector(x0_init, "x0_init", d)
@@ -320,7 +328,8 @@ class _Setup:
             self._advance_stepwise(state, first, count)
 
     def _advance_fused(self, state: State, first: int, count: int, rule: tuple[int, int, float, int]) -> None:
-        assert self.native_loss is not None and self.spec is not None
+        assert self.native_loss is not None
+        assert self.spec is not None
         tail = (first, self.byzantine, self.spec, self.seed, self.threads)
         algorithm = self.algorithm
         if isinstance(algorithm, SGD):
@@ -373,7 +382,8 @@ class _Setup:
             self._lie(x, x0, k, state["lies"])
         self._screen(state, k, x, state["lies"], 0.0)
         following = np.empty_like(x0)
-        _core.rsa_master_step(x0, self._outgoing(state, "x", "lies"), following, alpha0, algorithm.lam, self.rho, self.threads)
+        heard = self._outgoing(state, "x", "lies")
+        _core.rsa_master_step(x0, heard, following, alpha0, algorithm.lam, self.rho, self.threads)
         g = self._gradients(x, range(self.m), k)
         _core.rsa_worker_step(x, g, x0, x, alpha, algorithm.lam, self.threads)
         x0[:] = following
@@ -408,7 +418,9 @@ class _Setup:
             _core.geometric_median(heard, out, None, 1e-6, 1000, None, self.threads)
         else:
             assert callable(algorithm.rule)
-            out[:] = _vector(algorithm.rule(heard), "rule", self.d, finite=False)
+            made = _vector(algorithm.rule(heard), "rule", self.d, finite=False)
+            with np.errstate(over="ignore"):
+                out[:] = made
         return out
 
     def _outgoing(self, state: State, honest: str, lies: str) -> Array:
@@ -429,9 +441,9 @@ class _Setup:
             return out
         for row, worker in enumerate(workers):
             at = models if models.ndim == 1 else models[worker]
-            out[row] = _vector(
-                self.loss.gradient(at.copy(), worker=worker, k=k), "loss.gradient", self.d, finite=False
-            )
+            made = _vector(self.loss.gradient(at.copy(), worker=worker, k=k), "loss.gradient", self.d, finite=False)
+            with np.errstate(over="ignore"):  # too large for float32 is an infinity there, and gives its worker away
+                out[row] = made
         return out
 
     def _lie(self, honest: Array, x0: Array, k: int, out: Array) -> None:
@@ -443,10 +455,10 @@ class _Setup:
         made = self.attack(
             honest.copy(), x0=x0.copy(), k=k, byzantine=list(self.byzantine), rng=rng, algorithm=self.algorithm
         )
-        messages = to_numpy(made, "attack")
+        messages = as_float(made, "attack")
         if messages.shape != out.shape:
             raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore"):
             out[:] = messages
 
     def _screen(self, state: State, k: int, honest: Array, lies: Array, bound: float) -> None:
@@ -484,7 +496,8 @@ class _History:
             predicted = np.empty(len(self.test_x), np.int64)
             _core.softmax_predict(model, self.test_x, predicted, scale, True, setup.threads)
             accuracy = float(np.mean(predicted == self.test_y))
-            loss = float(_core.softmax_loss(model, self.train_x, self.train_y, self.rows, scale, True, setup.threads)[0])
+            samples = (self.train_x, self.train_y, self.rows)
+            loss = float(_core.softmax_loss(model, *samples, scale, True, setup.threads)[0])
         elif hasattr(setup.loss, "value"):
             loss = float(setup.loss.value(x0))
         gap = 0.0
@@ -568,7 +581,9 @@ def simulate_many(
     stop = threading.Event()
     lock = threading.Lock()
     done = [0] * len(todo)
-    total = sum(int(config.get("iterations", 1000)) for config in todo)
+    # A run with an impossible number of iterations fails by itself, later.
+    wanted = [config.get("iterations", 1000) for config in todo]
+    total = sum(max(int(number), 0) for number in wanted if isinstance(number, (int, np.integer)))
     report, close = _reporter(progress)
     results: list[Result | Exception] = [RuntimeError("not run")] * len(todo)
 
@@ -632,6 +647,17 @@ def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
     return liars
 
 
+def _float_type(dtype: Any) -> np.dtype[Any]:
+    try:
+        name = np.dtype(dtype).name if dtype is not None else None
+    except TypeError:
+        name = None
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
+    kind: np.dtype[Any] = np.dtype(name)
+    return kind
+
+
 def _vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
     array = as_float(value, name)
     if array.shape != (d,):
@@ -645,19 +671,20 @@ def _name(part: Any) -> str:
     return getattr(part, "__qualname__", None) or type(part).__qualname__
 
 
-def _fingerprint(config: dict[str, Any], state: State, setup: _Setup) -> str:
-    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it."""
+def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: Array | None) -> str:
+    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it.
+
+    Functions of a user's own are known by name only.
+    """
     same = {name: value for name, value in config.items() if name not in ("iterations",)}
     digest = hashlib.sha256(repr(sorted(same.items())).encode())
-    for array in state.values():
+    for array in (*state.values(), *setup.inputs, *([] if optimum is None else [optimum])):
+        digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
-    if setup.dataset is not None:
-        digest.update(np.ascontiguousarray(setup.dataset.train_y).data)
-        digest.update(np.ascontiguousarray(setup.dataset.train_x[:: max(1, len(setup.dataset.train_x) // 64)]).data)
     return digest.hexdigest()
 
 
-def _resume(path: Any, fingerprint: str, state: State, history: _History) -> tuple[int, float]:
+def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
     try:
         arrays, about = read_npz(path)
     except ValueError as error:
@@ -665,6 +692,8 @@ def _resume(path: Any, fingerprint: str, state: State, history: _History) -> tup
         return 0, 0.0
     if about.get("fingerprint") != fingerprint:
         raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")
+    if about["done"] > total:
+        raise ValueError(f"checkpoint: {os.fspath(path)} is at iteration {about['done']}, beyond iterations={total}")
     for name in state:
         state[name][...] = arrays[f"state_{name}"]
     history.restore(arrays)
