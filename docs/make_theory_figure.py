@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from quadratics import measure_quadratic, quadratic_problem  # noqa: E402
-
 from byzadmm import theory  # noqa: E402
+from quadratics import measure_quadratic, quadratic_problem  # noqa: E402
 
 __all__ = ["theory_figure"]
 

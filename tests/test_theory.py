@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quadratics import ATTACKS, Measured, measure_quadratic, quadratic_problem
 
 from byzadmm import theory
+from quadratics import ATTACKS, Measured, measure_quadratic, quadratic_problem
 
 FIXED: dict[str, Any] = {"delta": [0.3, 0.3], "lam": 0.2}
 A_EX, B_EX = [[0.5], [0.5]], [[1.0], [1.0]]

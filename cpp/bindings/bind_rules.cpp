@@ -69,7 +69,8 @@ void bind_rules(py::module_& m) {
         });
       },
       "X"_a, "out"_a, "weights"_a, "tol"_a, "max_iter"_a, "keep"_a, "threads"_a,
-      "Geometric median into out; (iterations, converged, residual, combination). iterations = -1: a row is not finite.");
+      "Geometric median into out; (iterations, converged, residual, combination). iterations = -1: a row is not "
+      "finite.");
   m.def(
       "nonfinite_rows",
       [](const py::object& x, int threads) {

@@ -44,7 +44,8 @@ NativeLoss make_softmax(const py::array& x, const py::array& y, const py::array&
   const auto* p_ = require<std::int64_t>(part, "part", shape_of(part));
   const auto* o_ = require<std::int64_t>(offset, "offset", {m + 1});
   const bool* bad = require<bool>(poisoned, "poisoned", {m});
-  if (m < 1 || batch < 1 || classes < 1) throw py::value_error("softmax: expected at least one worker, sample and class");
+  if (m < 1 || batch < 1 || classes < 1)
+    throw py::value_error("softmax: expected at least one worker, sample and class");
   if (o_[0] != 0 || o_[m] != part.size()) throw py::value_error("offset: expected to cover part");
   for (index_t i = 0; i < m; ++i)
     if (o_[i + 1] <= o_[i]) throw py::value_error("offset: expected at least one sample per worker");
@@ -115,7 +116,12 @@ Cast<T> cast_of(const NativeLoss& loss, const std::vector<index_t>& byzantine,
   const index_t m = loss.workers(), d = loss.dim();
   for (const index_t j : byzantine)
     if (j < 0 || j >= m) throw py::value_error("byzantine: expected numbers in [0, m)");
-  return {m, d, byzantine, attack_of(attack, m), seed, require_out<std::int64_t>(eliminated, "eliminated", {m}),
+  return {m,
+          d,
+          byzantine,
+          attack_of(attack, m),
+          seed,
+          require_out<std::int64_t>(eliminated, "eliminated", {m}),
           resolve_threads(threads, m * d * 32)};
 }
 
@@ -144,7 +150,8 @@ void bind_simulation(py::module_& m) {
           const index_t n = honest.shape(0), d = honest.shape(1), q = static_cast<index_t>(byzantine.size());
           std::vector<const T*> regular;
           for (index_t i = 0; i < n; ++i)
-            if (std::find(byzantine.begin(), byzantine.end(), i) == byzantine.end()) regular.push_back(all.view().row[i]);
+            if (std::find(byzantine.begin(), byzantine.end(), i) == byzantine.end())
+              regular.push_back(all.view().row[i]);
           for (const index_t j : byzantine)
             if (j < 0 || j >= n) throw py::value_error("byzantine: expected numbers in [0, m)");
           const T* x0_ = require<T>(x0, "x0", {d});
@@ -201,8 +208,8 @@ void bind_simulation(py::module_& m) {
             return require_out<T>(state[name].cast<py::array>(), name, shape);
           };
           const Shape all = {cast.m, cast.d}, lies = {cast.q(), cast.d};
-          const AdmmState<T> s{get("x0", {cast.d}),  get("x", all),         get("eta", all), get("eta_prev", all),
-                               get("sent", lies), get("sent_prev", lies), get("lies", lies)};
+          const AdmmState<T> s{get("x0", {cast.d}), get("x", all),          get("eta", all),  get("eta_prev", all),
+                               get("sent", lies),   get("sent_prev", lies), get("lies", lies)};
           const index_t count = alpha.size();
           const double *a0 = steps_of(alpha0, "alpha0", count), *a = steps_of(alpha, "alpha", count);
           Loss<T>& of = loss.get<T>();

@@ -29,8 +29,10 @@ Problem check_problem(const py::array& w, const py::array& x, const py::object& 
   p.stride = w.shape(2);
   p.samples = x.shape(0);
   p.features = x.shape(1);
-  if (p.m == 0 || p.classes == 0) throw py::value_error("W: expected at least one worker and one class, got shape " + text(shape_of(w)));
-  if (p.samples == 0 || p.features == 0) throw py::value_error("X: expected at least one row and one column, got shape " + text(shape_of(x)));
+  if (p.m == 0 || p.classes == 0)
+    throw py::value_error("W: expected at least one worker and one class, got shape " + text(shape_of(w)));
+  if (p.samples == 0 || p.features == 0)
+    throw py::value_error("X: expected at least one row and one column, got shape " + text(shape_of(x)));
   const Shape expected = {p.m, p.classes, p.features + (bias ? 1 : 0)};
   if (shape_of(w) != expected)
     throw py::value_error("W: expected shape " + text(expected) + ", got " + text(shape_of(w)));

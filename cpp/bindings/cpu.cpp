@@ -10,8 +10,9 @@ PYBIND11_MODULE(_cpu, m, py::mod_gil_not_used()) {
 #if defined(__x86_64__) || defined(_M_X64)
         __builtin_cpu_init();
         if (isa == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        if (isa == "avx512") return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+        if (isa == "avx512")
+          return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 #endif
         return false;
       },

@@ -260,8 +260,8 @@ void test_softmax_case(index_t m, index_t K, index_t D, index_t B, bool bias, bo
       }
     }
     for (index_t e = 0; e < K * stride; ++e)
-      gradient_ok = gradient_ok && close(static_cast<double>(g[i * K * stride + e]),
-                                         expected[static_cast<std::size_t>(e)], tolerance);
+      gradient_ok = gradient_ok &&
+                    close(static_cast<double>(g[i * K * stride + e]), expected[static_cast<std::size_t>(e)], tolerance);
     byzadmm::SoftmaxModel<T> mine = shape;
     mine.w = model;
     const double got = byzadmm::softmax_loss<T, X>(mine, samples, y.get(), rows ? rows + i * B : nullptr, B, 3);
@@ -272,12 +272,13 @@ void test_softmax_case(index_t m, index_t K, index_t D, index_t B, bool bias, bo
         const auto z = logits_of(row);
         const double top = *std::max_element(z.begin(), z.end());
         // Two classes may be closer than rounding: the prediction must be among the best.
-        predict_ok = predict_ok && close(z[static_cast<std::size_t>(predicted[row])], top, tolerance * (1 + std::abs(top)));
+        predict_ok =
+            predict_ok && close(z[static_cast<std::size_t>(predicted[row])], top, tolerance * (1 + std::abs(top)));
       }
     }
   }
-  const std::string label = " T=" + name_of<T>() + " sizeof(X)=" + std::to_string(sizeof(X)) + " K=" +
-                            std::to_string(K) + " D=" + std::to_string(D) + " B=" + std::to_string(B);
+  const std::string label = " T=" + name_of<T>() + " sizeof(X)=" + std::to_string(sizeof(X)) +
+                            " K=" + std::to_string(K) + " D=" + std::to_string(D) + " B=" + std::to_string(B);
   check(gradient_ok, "softmax_gradient" + label);
   check(loss_ok, "softmax_loss" + label);
   check(predict_ok, "softmax_predict" + label);
@@ -319,16 +320,16 @@ void test_steps() {
       return std::min(lam, std::max(-lam, at(eta, e) + beta / 2 * (at(x, e) - at(x0, e % d))));
     });
     byzadmm::rsa_worker_step<T>(x.get(), g.get(), x0.get(), alpha_t, lam_t, out.get(), m, d, 3);
-    compare(out, "rsa_worker_step", [&](index_t e) {
-      return at(x, e) - alpha * (at(g, e) + lam * sign(at(x, e) - at(x0, e % d)));
-    });
+    compare(out, "rsa_worker_step",
+            [&](index_t e) { return at(x, e) - alpha * (at(g, e) + lam * sign(at(x, e) - at(x0, e % d))); });
     const auto rows = [&](const Buffer<T>& b) {
       std::vector<const T*> row;
       for (index_t i = 0; i < m; ++i) row.push_back(b.get() + i * d);
       return row;
     };
     const auto eta_rows = rows(eta), prev_rows = rows(prev), x_rows = rows(x);
-    byzadmm::admm_master_step<T>(x0.get(), {eta_rows.data(), m, d}, {prev_rows.data(), m, d}, alpha, rho, master.get(), 3);
+    byzadmm::admm_master_step<T>(x0.get(), {eta_rows.data(), m, d}, {prev_rows.data(), m, d}, alpha, rho, master.get(),
+                                 3);
     compare(master, "admm_master_step", [&](index_t j) {
       double pull = 0;
       for (index_t i = 0; i < m; ++i) pull += 2 * at(eta, i * d + j) - at(prev, i * d + j);
@@ -407,7 +408,8 @@ double residual_at(const RowBuffers<T>& x, const std::vector<double>& weight, co
       continue;
     }
     for (std::size_t j = 0; j < z.size(); ++j)
-      pull[j] += w * (static_cast<double>(x.row[static_cast<std::size_t>(i)][static_cast<index_t>(j)]) - z[j]) / std::sqrt(square);
+      pull[j] += w * (static_cast<double>(x.row[static_cast<std::size_t>(i)][static_cast<index_t>(j)]) - z[j]) /
+                 std::sqrt(square);
   }
   double norm = 0;
   for (const double v : pull) norm += v * v;

@@ -12,6 +12,9 @@ from byzadmm.steps import Step, check_step, inv_sqrt, power
 
 __all__ = ["ADMM", "RSA", "SGD"]
 
+# What the paper prints for MNIST with pixels 0..255 (fig1a), and the step that suits SGD there.
+_PRINTED_MASTER, _PRINTED_WORKER, _PRINTED_SGD = inv_sqrt(10, 10), inv_sqrt(0.5, 10), power(1e-4)
+
 # Order of Rule in cpp/include/byzadmm/simulation.hpp.
 _NATIVE_RULES = ("mean", "median", "trimmed_mean", "geometric_median")
 
@@ -52,8 +55,8 @@ class ADMM(_Described):
 
     lam: float = 0.5
     beta: float = 0.5
-    master_step: Step = inv_sqrt(10, 10)
-    worker_step: Step = inv_sqrt(0.5, 10)
+    master_step: Step = _PRINTED_MASTER
+    worker_step: Step = _PRINTED_WORKER
 
     message: ClassVar[str] = "dual"
 
@@ -125,7 +128,7 @@ class SGD(_Described):
     """
 
     rule: str | Callable[..., Any] = "mean"
-    step: Step = power(1e-4)
+    step: Step = _PRINTED_SGD
     f: int = 0
     ideal: bool = False
 

@@ -22,8 +22,7 @@ template <class Acc, class Term>
 BYZ_ALWAYS_INLINE void add_workers(index_t m, index_t width, Acc* BYZ_RESTRICT acc, Term term) {
   index_t i = 0;
   for (; i + 4 <= m; i += 4)
-    for (index_t j = 0; j < width; ++j)
-      acc[j] = acc[j] + term(i, j) + term(i + 1, j) + term(i + 2, j) + term(i + 3, j);
+    for (index_t j = 0; j < width; ++j) acc[j] = acc[j] + term(i, j) + term(i + 1, j) + term(i + 2, j) + term(i + 3, j);
   for (; i < m; ++i)
     for (index_t j = 0; j < width; ++j) acc[j] += term(i, j);
 }

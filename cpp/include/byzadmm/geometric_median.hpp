@@ -51,14 +51,16 @@ constexpr int kMaxRounds = 4;
 template <class T>
 struct CentredRows {
   Rows<T> x;
-  std::vector<double> c;  // (d)
+  std::vector<double> c;      // (d)
   std::vector<double> scale;  // (n)
   std::vector<int> exponent;  // (n)
   bool scaled = false;
   double half = 1;
 
   explicit CentredRows(Rows<T> rows)
-      : x(rows), c(static_cast<std::size_t>(rows.d)), scale(static_cast<std::size_t>(rows.n), 1.0),
+      : x(rows),
+        c(static_cast<std::size_t>(rows.d)),
+        scale(static_cast<std::size_t>(rows.n), 1.0),
         exponent(static_cast<std::size_t>(rows.n), 0) {}
 
   void fill(index_t i, index_t lo, index_t hi, double* BYZ_RESTRICT y) const {
@@ -214,8 +216,7 @@ void gram_matrix(const CentredRows<T>& rows, const GramTiling& cut, double* scra
       add_gram_tile(y, n, cut.stride, width, lane_sums);
     }
     for (index_t i = 0; i < n; ++i)
-      for (index_t j = 0; j <= i; ++j)
-        partial[(chunk * n + i) * n + j] = simd::sum_lanes<double>(lane_sums[i * n + j]);
+      for (index_t j = 0; j <= i; ++j) partial[(chunk * n + i) * n + j] = simd::sum_lanes<double>(lane_sums[i * n + j]);
   });
   for (index_t i = 0; i < n; ++i)
     for (index_t j = 0; j <= i; ++j) {
@@ -243,10 +244,18 @@ class GramSpace {
   std::vector<int> shift;  // y_i = filled row * 2^shift_i
 
   GramSpace(CentredRows<T>& rows, int threads)
-      : n(rows.x.n), dim(n), shift(static_cast<std::size_t>(n)), rows_(rows), threads_(threads), cut_(n, rows.x.d),
-        h_(static_cast<std::size_t>(n * n)), rho_(static_cast<std::size_t>(n)),
+      : n(rows.x.n),
+        dim(n),
+        shift(static_cast<std::size_t>(n)),
+        rows_(rows),
+        threads_(threads),
+        cut_(n, rows.x.d),
+        h_(static_cast<std::size_t>(n * n)),
+        rho_(static_cast<std::size_t>(n)),
         partial_(static_cast<std::size_t>(cut_.chunks * n * n)),
-        scratch_(static_cast<std::size_t>(std::min<index_t>(threads, cut_.chunks) * cut_.scratch(n) / simd::lanes<double>)) {}
+        scratch_(
+            static_cast<std::size_t>(std::min<index_t>(threads, cut_.chunks) * cut_.scratch(n) / simd::lanes<double>)) {
+  }
 
   /// False if a row is not finite: its square tells.
   bool build() {
@@ -347,10 +356,14 @@ class CopySpace {
   std::vector<int> shift;
 
   CopySpace(CentredRows<T>& rows, int threads)
-      : n(rows.x.n), dim(rows.x.d), shift(static_cast<std::size_t>(n)), rows_(rows),
+      : n(rows.x.n),
+        dim(rows.x.d),
+        shift(static_cast<std::size_t>(n)),
+        rows_(rows),
         threads_(n * dim < kSerialWork ? 1 : threads),
         chunks_(std::max(std::min({index_t{64}, n, n * dim >> 17}), index_t{1})),
-        y_(static_cast<std::size_t>(n * dim)), partial_(static_cast<std::size_t>(chunks_ * dim)) {}
+        y_(static_cast<std::size_t>(n * dim)),
+        partial_(static_cast<std::size_t>(chunks_ * dim)) {}
 
   /// False if a row is not finite.
   bool build() {
@@ -438,8 +451,13 @@ class MedianSearch {
 
   /// w: (n), largest value 1.
   MedianSearch(Space& space, const std::vector<double>& w, double tol)
-      : space_(space), w_(w), n_(space.n), dim_(space.dim), tol_(tol),
-        noise_limit_(std::max(0.1 * tol, 1e-13)), numbers_(static_cast<std::size_t>(4 * n_ + 14 * dim_)) {
+      : space_(space),
+        w_(w),
+        n_(space.n),
+        dim_(space.dim),
+        tol_(tol),
+        noise_limit_(std::max(0.1 * tol, 1e-13)),
+        numbers_(static_cast<std::size_t>(4 * n_ + 14 * dim_)) {
     for (double wi : w) total_ += wi;
     double* next = numbers_.data();
     const auto take = [&next](index_t count) { return next += count, next - count; };
@@ -780,11 +798,8 @@ bool search_median(CentredRows<T>& rows, const std::vector<double>& w, double to
     const Found found = search.run(max_iter, round < kMaxRounds);
     info = {search.iterations, true, search.residual};
     switch (found) {
-      case Found::recentre:
-        std::copy(rows.x.row[search.k], rows.x.row[search.k] + rows.x.d, rows.c.begin());
-        break;
-      case Found::blurred:
-        return false;
+      case Found::recentre: std::copy(rows.x.row[search.k], rows.x.row[search.k] + rows.x.d, rows.c.begin()); break;
+      case Found::blurred: return false;
       case Found::row:
       case Found::pair:
         put_rows(rows.x, search.k, found == Found::pair ? search.other : search.k, out, combination);
@@ -864,7 +879,8 @@ BYZ_NOINLINE GeometricMedianInfo geometric_median(Rows<T> x, const double* weigh
   if (x.n <= x.d && x.n <= detail::kMaxGram) {
     const T* centre = x.row[detail::central_row(x)];
     std::copy(centre, centre + x.d, rows.c.begin());
-    if (detail::search_median<detail::GramSpace<T>>(rows, w, tol, max_iter, out, combination, threads, info)) return info;
+    if (detail::search_median<detail::GramSpace<T>>(rows, w, tol, max_iter, out, combination, threads, info))
+      return info;
   } else {
     median(x, Even::mid, out, threads);
     std::copy(out, out + x.d, rows.c.begin());

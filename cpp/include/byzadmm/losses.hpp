@@ -28,8 +28,17 @@ class SoftmaxLoss final : public Loss<T> {
   SoftmaxLoss(Samples<X> samples, const std::int64_t* y, const std::int64_t* flipped_y, const std::int64_t* part,
               const std::int64_t* offset, const bool* poisoned, index_t workers, index_t classes, double scale,
               index_t batch, std::uint64_t seed)
-      : samples_(samples), y_(y), flipped_y_(flipped_y), part_(part), offset_(offset), poisoned_(poisoned),
-        workers_(workers), classes_(classes), scale_(scale), batch_(batch), seed_(seed) {}
+      : samples_(samples),
+        y_(y),
+        flipped_y_(flipped_y),
+        part_(part),
+        offset_(offset),
+        poisoned_(poisoned),
+        workers_(workers),
+        classes_(classes),
+        scale_(scale),
+        batch_(batch),
+        seed_(seed) {}
 
   index_t workers() const override { return workers_; }
   index_t dim() const override { return classes_ * (samples_.d + 1); }

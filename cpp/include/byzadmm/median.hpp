@@ -85,8 +85,7 @@ BYZ_ALWAYS_INLINE simd::vec<T> mean_of_range(const simd::vec<T>* v, index_t firs
     for (index_t i = first; i <= last; ++i) sum += v[i];
     mean = sum / static_cast<T>(last - first + 1);
     if (simd::any((sum - sum) != T(0)))
-      for (int l = 0; l < L; ++l)
-        mean[l] = mean_of(reinterpret_cast<const T*>(v + first) + l, L, last - first + 1);
+      for (int l = 0; l < L; ++l) mean[l] = mean_of(reinterpret_cast<const T*>(v + first) + l, L, last - first + 1);
   }
   return mean;
 }
@@ -185,8 +184,9 @@ void trimmed_mean_selected(const simd::vec<T>* x, index_t n, index_t f, simd::ve
   total(1.0, sum);
   total(1.0 / kept, scaled);
   for (int l = 0; l < L; ++l)
-    result[l] = a[l] == b[l] ? a[l] : sum[l] - sum[l] == 0 ? static_cast<T>(sum[l] / kept)
-                                                         : between(static_cast<T>(scaled[l]), a[l], b[l]);
+    result[l] = a[l] == b[l]           ? a[l]
+                : sum[l] - sum[l] == 0 ? static_cast<T>(sum[l] / kept)
+                                       : between(static_cast<T>(scaled[l]), a[l], b[l]);
 }
 
 template <class T, int... N>
@@ -237,9 +237,8 @@ bool on_packed_columns(Rows<T> x, T* out, int threads, Rule&& rule) {
 
 template <class T>
 bool on_unrolled_columns(UnrolledRule<T> rule, Rows<T> x, int option, T* out, int threads) {
-  return any_tile(x.d, kColumnTile, threads, [&](index_t lo, index_t hi, int) {
-    return with_padded_tail(rule, x, lo, hi, option, out);
-  });
+  return any_tile(x.d, kColumnTile, threads,
+                  [&](index_t lo, index_t hi, int) { return with_padded_tail(rule, x, lo, hi, option, out); });
 }
 
 }  // namespace detail
@@ -267,8 +266,7 @@ BYZ_NOINLINE bool median(Rows<T> x, Even even, T* out, int threads) {
 template <class T>
 BYZ_NOINLINE bool trimmed_mean(Rows<T> x, index_t f, T* out, int threads) {
   static constexpr auto unrolled = detail::unrolled_trimmed_means<T>(std::make_integer_sequence<int, kMaxUnrolled>{});
-  if (x.n <= kMaxUnrolled)
-    return detail::on_unrolled_columns(unrolled[x.n - 1], x, static_cast<int>(f), out, threads);
+  if (x.n <= kMaxUnrolled) return detail::on_unrolled_columns(unrolled[x.n - 1], x, static_cast<int>(f), out, threads);
   if (x.n <= kMaxNetwork) {
     const index_t last = x.n - 1 - f;
     const auto table = selection_table(static_cast<int>(x.n), static_cast<int>(f), static_cast<int>(last));

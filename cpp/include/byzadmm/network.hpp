@@ -76,7 +76,8 @@ inline std::vector<Exchange> selection_table(int n, int first, int last) {
   std::vector<Exchange> table;
   batcher(n, [&table](Exchange e) { table.push_back(e); });
   std::array<bool, kMaxNetwork> wanted{};
-  table.resize(static_cast<std::size_t>(prune(table.data(), static_cast<int>(table.size()), wanted.data(), first, last)));
+  table.resize(
+      static_cast<std::size_t>(prune(table.data(), static_cast<int>(table.size()), wanted.data(), first, last)));
   return table;
 }
 

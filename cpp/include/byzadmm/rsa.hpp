@@ -18,18 +18,20 @@ BYZ_ALWAYS_INLINE simd::vec<T> sign(simd::vec<T> v) {
   return simd::max(simd::splat(T(-1)), simd::min(simd::splat(T(1)), v * huge * huge));
 }
 
-/// body(j, load, store) for vectors of columns j = lo, lo + L, ..., the last of them partial: load(p) and store(p, v) touch
-/// only columns below hi.
+/// body(j, load, store) for vectors of columns j = lo, lo + L, ..., the last of them partial: load(p) and store(p, v)
+/// touch only columns below hi.
 template <class T, class Body>
 BYZ_ALWAYS_INLINE void for_vectors(index_t lo, index_t hi, Body body) {
   constexpr index_t L = simd::lanes<T>;
   index_t j = lo;
   for (; j + L <= hi; j += L)
-    body(j, [](const T* p) BYZ_LAMBDA_INLINE { return simd::load(p); },
-         [](T* p, simd::vec<T> v) BYZ_LAMBDA_INLINE { simd::store(p, v); });
+    body(
+        j, [](const T* p) BYZ_LAMBDA_INLINE { return simd::load(p); },
+        [](T* p, simd::vec<T> v) BYZ_LAMBDA_INLINE { simd::store(p, v); });
   if (j < hi)
-    body(j, [=](const T* p) { return simd::load_part(p, hi - j); },
-         [=](T* p, simd::vec<T> v) { simd::store_part(p, v, hi - j); });
+    body(
+        j, [=](const T* p) { return simd::load_part(p, hi - j); },
+        [=](T* p, simd::vec<T> v) { simd::store_part(p, v, hi - j); });
 }
 
 }  // namespace detail

@@ -172,8 +172,7 @@ inline void pack_columns(const RowsT& x, index_t lo, index_t hi, simd::vec<T>* p
     const T* row = x.row[i];
     index_t group = 0;
     for (index_t j = lo; j < hi; j += L, ++group)
-      packed[group * x.n + i] =
-          j + L <= hi ? simd::load(row + j) : simd::load_part(row + j, hi - j, row[hi - 1]);
+      packed[group * x.n + i] = j + L <= hi ? simd::load(row + j) : simd::load_part(row + j, hi - j, row[hi - 1]);
   }
 }
 

@@ -70,8 +70,8 @@ BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
   for (index_t l = 0; l < count; ++l) p[l] = v[l];
 }
 
-/// a < b ? a : b lane by lane: b where either is NaN. The builtin says in one statement what the comparison says in two,
-/// which the compiler notices when it reads thousands of them (it builds the networks four times as fast).
+/// a < b ? a : b lane by lane: b where either is NaN. The builtin says in one statement what the comparison says in
+/// two, which the compiler notices when it reads thousands of them (it builds the networks four times as fast).
 template <class V>
 BYZ_ALWAYS_INLINE V min(V a, V b) {
 #if defined(__AVX__) && !defined(__AVX512F__)
@@ -153,8 +153,9 @@ BYZ_ALWAYS_INLINE vec<T> exp(vec<T> x) {
   vec<T> r = madd<T>(minus, splat(kSingle ? T(0.693359375) : T(0.6931471803691238)), clamped);
   r = madd<T>(minus, splat(kSingle ? T(-2.12194440e-4) : T(1.9082149292705877e-10)), r);
   constexpr int kDegree = kSingle ? 7 : 13;
-  constexpr double kInverseFactorial[] = {1.0, 1.0, 0.5, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
-      1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+  constexpr double kInverseFactorial[] = {
+      1.0,        1.0,         0.5,          1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+      1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
   vec<T> y = splat(T(kInverseFactorial[kDegree]));
   for (int i = kDegree - 1; i >= 0; --i) y = madd<T>(y, r, splat(T(kInverseFactorial[i])));
   constexpr int kMantissa = kSingle ? 23 : 52, kBias = kSingle ? 127 : 1023;

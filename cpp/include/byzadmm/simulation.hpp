@@ -18,7 +18,8 @@
 
 namespace byzadmm {
 
-/// What the master accepts: every element finite, and within [-bound, bound] where a bound is given (the dual's lambda).
+/// What the master accepts: every element finite, and within [-bound, bound] where a bound is given (the dual's
+/// lambda).
 template <class T>
 BYZ_NOINLINE bool acceptable(const T* message, index_t d, T bound) {
   int odd = 0;
@@ -41,7 +42,8 @@ struct Cast {
   /// slot_of()[i]: where worker i stands among the Byzantine ones, or -1.
   std::vector<index_t> slot_of() const {
     std::vector<index_t> slot(static_cast<std::size_t>(m), -1);
-    for (std::size_t s = 0; s < byzantine.size(); ++s) slot[static_cast<std::size_t>(byzantine[s])] = static_cast<index_t>(s);
+    for (std::size_t s = 0; s < byzantine.size(); ++s)
+      slot[static_cast<std::size_t>(byzantine[s])] = static_cast<index_t>(s);
     return slot;
   }
 
@@ -185,9 +187,7 @@ void apply_rule(const RuleSpec& spec, Rows<T> x, index_t thrown_out, double* sha
     case Rule::trimmed_mean:
       trimmed_mean<T>(x, std::min(std::max<index_t>(spec.f - thrown_out, 0), (x.n - 1) / 2), out, threads);
       break;
-    case Rule::geometric_median:
-      geometric_median<T>(x, nullptr, spec.tol, spec.max_iter, out, share, threads);
-      break;
+    case Rule::geometric_median: geometric_median<T>(x, nullptr, spec.tol, spec.max_iter, out, share, threads); break;
   }
 }
 

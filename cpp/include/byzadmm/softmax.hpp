@@ -17,10 +17,10 @@ namespace byzadmm {
 
 template <class T>
 struct SoftmaxModel {
-  const T* w;       // (K, stride)
-  index_t classes;  // K
-  index_t features; // D
-  index_t stride;   // D + 1 with a bias, D without
+  const T* w;        // (K, stride)
+  index_t classes;   // K
+  index_t features;  // D
+  index_t stride;    // D + 1 with a bias, D without
   T scale;
   bool has_bias() const { return stride > features; }
 };
@@ -148,10 +148,8 @@ BYZ_NOINLINE void accumulate_gradient(const T* const* x, index_t count, const T*
     for_class_blocks(classes, [&](auto block, index_t k) {
       constexpr int C = decltype(block)::value;
       index_t j = lo;
-      for (; j + 2 * L <= hi; j += 2 * L)
-        gradient_block<T, C, 2>(x, count, p, ldp, g, stride, k, j, 2 * L, first);
-      for (; j < hi; j += L)
-        gradient_block<T, C, 1>(x, count, p, ldp, g, stride, k, j, hi - j < L ? hi - j : L, first);
+      for (; j + 2 * L <= hi; j += 2 * L) gradient_block<T, C, 2>(x, count, p, ldp, g, stride, k, j, 2 * L, first);
+      for (; j < hi; j += L) gradient_block<T, C, 1>(x, count, p, ldp, g, stride, k, j, hi - j < L ? hi - j : L, first);
     });
   }
 }
@@ -162,9 +160,7 @@ class BatchTile {
  public:
   BatchTile(Samples<X> samples, T* copy) : samples_(samples), copy_(copy) {}
 
-  static index_t copy_size(index_t features) {
-    return std::is_same_v<T, X> ? 0 : kBatchTile * padded<T>(features);
-  }
+  static index_t copy_size(index_t features) { return std::is_same_v<T, X> ? 0 : kBatchTile * padded<T>(features); }
 
   /// Samples idx[0..count) (or first, first + 1, ... without idx).
   const T* const* gather(const std::int64_t* idx, index_t first, index_t count) {
@@ -265,8 +261,8 @@ BYZ_NOINLINE void softmax_gradient(const SoftmaxModel<T>& shape, const T* w, Sam
 
 /// visit(first row, count, logits, ldz, slot) over tiles of `count` samples idx[0..B) of one model.
 template <class T, class X, class Visit>
-inline void for_logits(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx, index_t B, int threads,
-                       Visit&& visit) {
+inline void for_logits(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx, index_t B,
+                       int threads, Visit&& visit) {
   using detail::kBatchTile;
   const index_t ldz = detail::padded<T>(model.classes);
   const index_t scratch = softmax_scratch<T, X>(model.features, model.classes);

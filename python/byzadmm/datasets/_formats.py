@@ -44,7 +44,8 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     if body.size != np.prod(shape):
         raise ValueError(f"{path}: expected {np.prod(shape)} bytes after the header, got {body.size}")
     # A copy, because a view of the bytes object is read-only and keeps the header's odd alignment.
-    return body.reshape(shape).copy()
+    pixels: npt.NDArray[np.uint8] = body.reshape(shape).copy()
+    return pixels
 
 
 def read_csv(path: Path, n_columns: int) -> npt.NDArray[np.int16]:
