@@ -1,7 +1,8 @@
 """What Byzantine workers send in place of their honest messages.
 
 An attack acts on the message of the algorithm in use: the gradient (SGD), the model (RSA), or for ADMM the model
-``u_j`` from which the outgoing dual is formed (``eq11c``). The built-in ones run natively. One of your own is a function
+``u_j`` from which the outgoing dual is formed (``eq11c``). The built-in ones run natively. One of your own is a
+function
 
     attack(messages, *, x0, k, byzantine, rng, algorithm) -> (q, d) array
 
