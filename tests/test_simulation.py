@@ -136,8 +136,7 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
     )
     zeros = np.zeros((M, 18))
     states = transcription(algorithm, SOFTMAX_ATTACKS[attack], gradients, zeros[0], zeros, LIARS, 40, seed=2**63 + 11)
-    for state in states:
-        pass
+    state = list(states)[-1]
     tol = TOLERANCE.get(name, 1e-9)
     np.testing.assert_allclose(run.x0, state.x0, rtol=tol, atol=tol)
     if run.x is not None:
@@ -154,8 +153,7 @@ def test_noise_of_quadratics_and_drawn_rows_are_those_of_the_streams() -> None:
     run = simulate(None, None, loss=loss, algorithm=admm, iterations=30, seed=8, dtype="float64")
     gradients = ref.quadratic_gradients(loss.a, loss.b, noise=0.4, seed=8)
     zeros = np.zeros((M, loss.dim))
-    for state in transcription(admm, None, gradients, zeros[0], zeros, (), 30):
-        pass
+    state = list(transcription(admm, None, gradients, zeros[0], zeros, (), 30))[-1]
     np.testing.assert_allclose(run.x0, state.x0, rtol=1e-10, atol=1e-10)
     data, parts = small_data(), small_parts()
     drawn: list[int] = []
@@ -513,12 +511,28 @@ def test_everybody_may_be_eliminated() -> None:
     )
     assert len(run.eliminated) == M
     np.testing.assert_array_equal(run.x0, 0.125)  # only the regulariser is left
+    gradients = ref.quadratic_gradients(quadratic().a, quadratic().b)
+    settings: dict[str, Any] = {"attack": ref.same_value(np.nan), "byzantine": range(M), "rho": 1.0}
+    twin = ref.train_sgd(gradients, np.ones(13), M, step=lambda k: 0.5, **settings)
+    np.testing.assert_array_equal([next(twin).x0.copy() for _ in range(3)][-1], 0.125)
     assert run.consensus_gap.tolist() == [0.0, 0.0]
     for name in ("admm", "rsa"):
         run = simulate(None, None, loss=quadratic(), algorithm=ALGORITHMS[name], attack=attacks.NonFinite(),
                        n_byzantine=M, iterations=3)  # fmt: skip
         assert len(run.eliminated) == M
         assert not run.x0.any()
+
+
+def test_sums_beyond_the_largest_float_on_both_paths() -> None:
+    settings: dict[str, Any] = {"loss": quadratic(), "algorithm": SGD(step=steps.constant(1e-3)), "iterations": 2}
+    settings |= {"n_byzantine": Q, "dtype": "float64", "optimum": np.zeros(13)}
+    huge = attacks.SameValue(1.7e308)
+    fused = simulate(None, None, attack=huge, **settings)
+    assert equal_runs(fused, simulate(None, None, attack=plain_attack(huge, 0), **settings))
+    assert np.all(np.isfinite(fused.x0))
+    assert np.all(fused.x0 < -1e304)
+    assert np.isinf(fused.loss[-1])
+    assert np.isinf(fused.distance[-1])
 
 
 def test_a_regular_worker_that_diverges_is_eliminated_and_the_run_goes_on() -> None:
