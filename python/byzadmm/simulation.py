@@ -498,15 +498,15 @@ class _History:
             accuracy = float(np.mean(predicted == self.test_y))
             samples = (self.train_x, self.train_y, self.rows)
             loss = float(_core.softmax_loss(model, *samples, scale, True, setup.threads)[0])
-        elif hasattr(setup.loss, "value"):
-            loss = float(setup.loss.value(x0))
         gap = 0.0
-        if "x" in state:
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
+            if hasattr(setup.loss, "value"):
+                loss = float(setup.loss.value(x0))
+            if "x" in state:
                 gaps = state["x"][self.regular].astype(np.float64) - x0
                 gap = float(np.mean(np.sqrt(np.sum(gaps * gaps, axis=1)))) if self.regular else 0.0
-        if self.optimum is not None:
-            distance = float(np.linalg.norm(x0.astype(np.float64) - self.optimum))
+            if self.optimum is not None:
+                distance = float(np.linalg.norm(x0.astype(np.float64) - self.optimum))
         self.iterations.append(done)
         for name, value in zip(self.curves, (accuracy, loss, gap, distance), strict=True):
             self.curves[name].append(value)

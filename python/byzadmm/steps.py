@@ -114,9 +114,8 @@ def inv_linear(c: float, b: float, cap: float = math.inf) -> InvLinear:
     >>> steps.inv_linear(1 / 8, 3)(8)
     0.25
     """
-    step = InvLinear(check_real(c, "c", low=0.0), check_real(b, "b", low=0.0), float(cap))
-    if not step.cap > 0:
-        raise ValueError(f"cap: expected a number > 0, got {cap!r}")
+    most = math.inf if cap == math.inf else check_real(cap, "cap", low=0.0, strict=True)
+    step = InvLinear(check_real(c, "c", low=0.0), check_real(b, "b", low=0.0), most)
     if step.c == step.b == 0 and math.isinf(step.cap):
         raise ValueError("inv_linear: c and b are both 0")
     return step

@@ -1,0 +1,89 @@
+"""Algorithms as settings: checked when built, described in results."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from byzadmm import ADMM, RSA, SGD, aggregate, steps
+
+STEP = steps.constant(0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: ADMM(lam=0.0), ValueError, "lam: expected a finite number > 0.0, got 0.0"),
+        (lambda: ADMM(lam=-1), ValueError, "lam: expected a finite number > 0.0, got -1.0"),
+        (lambda: ADMM(lam=math.nan), ValueError, "lam: expected a finite number > 0.0, got nan"),
+        (lambda: ADMM(lam=math.inf), ValueError, "lam: expected a finite number > 0.0, got inf"),
+        (lambda: ADMM(lam="1"), TypeError, "lam: expected a real number, got str"),  # type: ignore[arg-type]
+        (lambda: ADMM(beta=0), ValueError, "beta: expected a finite number > 0.0, got 0.0"),
+        (lambda: ADMM(master_step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
+        (lambda: ADMM(worker_step=None), TypeError, "worker_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
+        (lambda: RSA(lam=0, step=STEP), ValueError, "lam: expected a finite number > 0.0, got 0.0"),
+        (lambda: RSA(), ValueError, "RSA: expected either step, or master_step and worker_step"),
+        (lambda: RSA(master_step=STEP), ValueError, "RSA: expected either step, or master_step and worker_step"),
+        (lambda: RSA(worker_step=STEP), ValueError, "RSA: expected either step, or master_step and worker_step"),
+        (lambda: RSA(step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or master_step and"),
+        (lambda: RSA(step=STEP, master_step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or"),
+        (lambda: RSA(step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
+        (lambda: RSA(master_step=STEP, worker_step=1), TypeError, "worker_step: expected a step size"),  # type: ignore[arg-type]
+        (lambda: SGD(rule="krum"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
+        (lambda: SGD(rule=3), TypeError, "rule: expected a name or a callable, got int"),  # type: ignore[arg-type]
+        (lambda: SGD(step=0.1), TypeError, "step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
+        (lambda: SGD(f=-1), ValueError, "f: expected an integer >= 0, got -1"),
+        (lambda: SGD(f=1.5), TypeError, "f: expected an integer, got float"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_refused(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_rsa_takes_one_step_or_two() -> None:
+    other = steps.power(1.0)
+    assert RSA(step=STEP).master_step is RSA(step=STEP).worker_step is STEP
+    both = RSA(master_step=STEP, worker_step=other)
+    assert (both.master_step, both.worker_step, both.step) == (STEP, other, None)
+
+
+def test_messages() -> None:
+    assert (ADMM().message, RSA(step=STEP).message, SGD().message) == ("dual", "primal", "gradient")
+
+
+def test_descriptions_are_plain_values() -> None:
+    for algorithm in (ADMM(), RSA(step=STEP), SGD(rule="trimmed_mean", f=2, ideal=True), SGD(rule=aggregate.median)):
+        described = algorithm.describe()
+        assert json.loads(json.dumps(described)) == described
+        assert described["name"] == type(algorithm).__name__
+    assert SGD(f=2, ideal=True).describe() == {
+        "name": "SGD",
+        "rule": "mean",
+        "step": "Power(c=0.0001, p=0.5)",
+        "f": 2,
+        "ideal": True,
+    }
+    assert "median" in SGD(rule=aggregate.median).describe()["rule"]
+
+
+def test_native_rules() -> None:
+    assert [SGD(rule=name).native_rule(5) for name in ("mean", "median", "geometric_median")] == [
+        (0, 0, 1e-6, 1000),
+        (1, 0, 1e-6, 1000),
+        (3, 0, 1e-6, 1000),
+    ]
+    assert SGD(rule="trimmed_mean", f=2).native_rule(5) == (2, 2, 1e-6, 1000)
+    with pytest.raises(ValueError, match="trimmed_mean: f=2 is too large for n=4 workers; at most 1"):
+        SGD(rule="trimmed_mean", f=2).native_rule(4)
+    assert SGD(rule=aggregate.mean).native_rule(4) is None
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(AttributeError):
+        ADMM().lam = 2.0  # type: ignore[misc]
+    assert ADMM() == ADMM()
+    assert hash(ADMM()) == hash(ADMM())
