@@ -7,6 +7,8 @@ namespace byzadmm::bindings {
 
 void bind_rules(py::module_& m);
 void bind_median(py::module_& m);
+void bind_columns(py::module_& m);
+void bind_krum(py::module_& m);
 void bind_steps(py::module_& m);
 void bind_softmax(py::module_& m);
 void bind_philox(py::module_& m);

@@ -19,6 +19,8 @@ PYBIND11_MODULE(BYZADMM_MODULE, m, py::mod_gil_not_used()) {
   m.def("max_threads", &byzadmm::max_threads, "Threads that threads=0 may use.");
   byzadmm::bindings::bind_rules(m);
   byzadmm::bindings::bind_median(m);
+  byzadmm::bindings::bind_columns(m);
+  byzadmm::bindings::bind_krum(m);
   byzadmm::bindings::bind_steps(m);
   byzadmm::bindings::bind_softmax(m);
   byzadmm::bindings::bind_philox(m);

@@ -10,6 +10,22 @@ from .admm import ThreeVariableADMM, admm_dual_step, admm_master_step, admm_work
 from .philox import ndtri, philox_integers, philox_normal, philox_words
 from .rsa import rsa_master_step, rsa_worker_step
 from .rules import finite_rows, geometric_median, geometric_median_residual, mean, median, trimmed_mean
+from .rules_selection import (
+    bucketing,
+    bulyan,
+    centered_clip,
+    clip,
+    krum,
+    krum_scores,
+    meamed,
+    medoid,
+    multi_krum,
+    nearest_neighbor_mixing,
+    pairwise_distances,
+    phocas,
+    weighted_median,
+    weighted_trimmed_mean,
+)
 from .softmax import softmax_accuracy, softmax_gradient, softmax_loss, softmax_predict
 from .training import (
     State,
@@ -36,6 +52,10 @@ __all__ = [
     "admm_master_step",
     "admm_worker_step",
     "alie",
+    "bucketing",
+    "bulyan",
+    "centered_clip",
+    "clip",
     "dual_oscillation",
     "duplicate",
     "finite_rows",
@@ -43,13 +63,21 @@ __all__ = [
     "geometric_median",
     "geometric_median_residual",
     "inner_product",
+    "krum",
+    "krum_scores",
     "large_value",
+    "meamed",
     "mean",
     "median",
+    "medoid",
+    "multi_krum",
     "ndtri",
+    "nearest_neighbor_mixing",
+    "pairwise_distances",
     "philox_integers",
     "philox_normal",
     "philox_words",
+    "phocas",
     "quadratic_gradients",
     "rsa_master_step",
     "rsa_worker_step",
@@ -65,4 +93,6 @@ __all__ = [
     "train_rsa",
     "train_sgd",
     "trimmed_mean",
+    "weighted_median",
+    "weighted_trimmed_mean",
 ]

@@ -1,0 +1,81 @@
+// Column-wise mean of the values closest to a center: the second half of Meamed, Phocas and Bulyan.
+#pragma once
+
+#include <limits>
+
+#include "byzadmm/median.hpp"
+
+namespace byzadmm {
+
+namespace detail {
+
+/// (v[0] + ... + v[n-1]) / k lane by lane, summed in double; divided first where float64 would overflow.
+template <class T>
+BYZ_ALWAYS_INLINE simd::vec<T> sum_over(const simd::vec<T>* v, index_t n, index_t k) {
+  constexpr int L = simd::lanes<T>;
+  const auto count = static_cast<double>(k);
+  double sum[L] = {};
+  for (index_t i = 0; i < n; ++i)
+    for (int l = 0; l < L; ++l) sum[l] += static_cast<double>(v[i][l]);
+  simd::vec<T> mean;
+  for (int l = 0; l < L; ++l) {
+    if (sum[l] - sum[l] != 0) {
+      sum[l] = 0;
+      for (index_t i = 0; i < n; ++i) sum[l] += static_cast<double>(v[i][l]) / count;
+      mean[l] = static_cast<T>(sum[l]);
+    } else {
+      mean[l] = static_cast<T>(sum[l] / count);
+    }
+  }
+  return mean;
+}
+
+}  // namespace detail
+
+/// out_j = mean of the k values x_ij with the least |x_ij - center_j|, the lowest i among equals.
+/// x: (n, d), finite, 1 <= k <= n; center: (d); out: (d), distinct from both.  Kept values are summed in double.
+template <class T>
+BYZ_NOINLINE void closest_mean(Rows<T> x, const T* center, index_t k, T* out, int threads) {
+  using V = simd::vec<T>;
+  using M = simd::vec<simd::int_of<T>>;
+  constexpr index_t L = simd::lanes<T>, kColumns = kSelectColumns<T>;
+  const index_t n = x.n, scratch = n * (kColumns / L + 2);
+  const bool small = n <= kMaxNetwork;
+  std::vector<Exchange> table;
+  if (small) table = selection_table(static_cast<int>(n), static_cast<int>(k - 1), static_cast<int>(k - 1));
+  const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(threads * scratch)]);
+  for_tiles(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
+    V* value = packed.get() + slot * scratch;
+    V *apart = value + n * (kColumns / L), *sorted = apart + n;
+    pack_columns<T>(x, lo, hi, value);
+    for (index_t j = lo; j < hi; j += L, value += n) {
+      const V middle = j + L <= hi ? simd::load(center + j) : simd::load_part(center + j, hi - j, center[hi - 1]);
+      V largest{};
+      for (index_t i = 0; i < n; ++i) largest = simd::max(largest, simd::max(value[i], -value[i]));
+      // Halves of the largest numbers have a finite difference; halves of others might lose a bit.
+      const V unit = largest > std::numeric_limits<T>::max() / 4 ? simd::splat(T(0.5)) : simd::splat(T(1));
+      for (index_t i = 0; i < n; ++i) {
+        const V difference = value[i] * unit - middle * unit;
+        apart[i] = simd::max(difference, -difference);
+      }
+      V radius;
+      if (small) {
+        for (index_t i = 0; i < n; ++i) sorted[i] = apart[i];
+        run_table(table, sorted);
+        radius = sorted[k - 1];
+      } else {
+        radius = ColumnSelector<T>(apart, n).at_rank_and_next(k - 1)[0];
+      }
+      M room = M{} + static_cast<simd::int_of<T>>(k);
+      for (index_t i = 0; i < n; ++i) room += apart[i] < radius;
+      for (index_t i = 0; i < n; ++i) {
+        const M at_edge = (apart[i] == radius) & (room > 0);
+        room += at_edge;
+        sorted[i] = ((apart[i] < radius) | at_edge) ? value[i] : V{};
+      }
+      detail::put(out + j, detail::sum_over<T>(sorted, n, k), hi - j);
+    }
+  });
+}
+
+}  // namespace byzadmm

@@ -1,0 +1,295 @@
+// Pairwise squared distances between rows, once, for every rule that needs them.
+//
+// Tiles of columns are copied side by side, and a block of row pairs is kept in registers; a tile is summed in T, tiles
+// in double. Every pair is summed in the same order, so equal rows have equal distances, bit by bit.
+//
+// Differences are squared as they are: |x|^2 + |y|^2 - 2xy cancels when vectors are large and close together. For many
+// rows the arithmetic costs more than the memory, and that formula takes half of it: it is used there, on rows moved
+// to a point in their middle, and every pair that still cancels is done over by differences.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "byzadmm/network.hpp"
+#include "byzadmm/parallel.hpp"
+#include "byzadmm/simd.hpp"
+#include "byzadmm/views.hpp"
+
+namespace byzadmm {
+
+namespace detail {
+
+/// Columns of a tile: 2 kB of a row, so that the rows of a register block stay in the first-level cache.
+template <class T>
+constexpr index_t kDistanceTile = 2048 / static_cast<index_t>(sizeof(T));
+constexpr index_t kPairRows = 3, kPairColumns = 4;  // 12 sums, 3 rows and a difference fill 16 registers
+constexpr index_t kDistanceBlock = 72;              // rows per block: two packed blocks fit the second-level cache
+constexpr index_t kPartialSums = index_t{1} << 16;  // bounds the memory of sums per range of columns
+
+/// Squared distances outside this range may have met an overflow or an underflow of T on the way.
+template <class T>
+constexpr double kSmallestSafe = sizeof(T) == 4 ? 1e-30 : 1e-290;
+template <class T>
+constexpr double kLargestSafe = sizeof(T) == 4 ? 1e37 : 1e300;
+
+template <class T>
+bool is_safe(double squared) {
+  return squared >= kSmallestSafe<T> && squared <= kLargestSafe<T>;
+}
+
+/// block_rc = ||a_r - b_c||^2, or a_r . b_c, over `width` columns, a whole number of vectors.
+template <bool kProducts, class T>
+BYZ_ALWAYS_INLINE void pair_block(const T* a, const T* b, index_t width, double (*block)[kPairColumns]) {
+  using V = simd::vec<T>;
+  constexpr index_t stride = kDistanceTile<T>;
+  V sum[kPairRows][kPairColumns] = {};
+  for (index_t j = 0; j < width; j += simd::lanes<T>) {
+    V left[kPairRows];
+    for (int r = 0; r < kPairRows; ++r) left[r] = simd::load(a + r * stride + j);
+    for (int c = 0; c < kPairColumns; ++c) {
+      const V right = simd::load(b + c * stride + j);
+      for (int r = 0; r < kPairRows; ++r) {
+        const V apart = left[r] - right;
+        sum[r][c] = kProducts ? simd::madd<T>(left[r], right, sum[r][c]) : simd::madd<T>(apart, apart, sum[r][c]);
+      }
+    }
+  }
+  for (int r = 0; r < kPairRows; ++r)
+    for (int c = 0; c < kPairColumns; ++c) block[r][c] = static_cast<double>(simd::sum_lanes<T>(sum[r][c]));
+}
+
+/// Columns [lo, hi) of the rows, less `middle` if there is one, into (n, kDistanceTile), zeros up to a whole vector.
+template <class T>
+void pack_rows(Rows<T> x, index_t lo, index_t hi, const T* middle, T* packed) {
+  const index_t width = hi - lo, padded = (width + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
+  for (index_t i = 0; i < x.n; ++i, packed += kDistanceTile<T>) {
+    const T* row = x.row[i] + lo;
+    // Rows lie far apart, and each is left after 2 kB: fetch what the next tile needs while this one is worked on.
+    if (x.n <= kDistanceBlock)
+      for (index_t j = hi; j < std::min(hi + width, x.d); j += 64 / static_cast<index_t>(sizeof(T)))
+        __builtin_prefetch(x.row[i] + j);
+    if (!middle) std::copy(row, row + width, packed);
+    for (index_t j = 0; middle && j < width; ++j) packed[j] = row[j] - middle[j];
+    std::fill(packed + width, packed + padded, T(0));
+  }
+}
+
+/// The columns [lo, hi) of a point in the middle of the rows, the median of a few of them: a minority cannot move it
+/// away.
+template <class T>
+void find_middle(Rows<T> x, index_t lo, index_t hi, T* middle) {
+  constexpr index_t L = simd::lanes<T>;
+  constexpr int kSample = 9;
+  for (index_t j = lo; j < hi; j += L) {
+    simd::vec<T> sample[kSample];
+    for (int s = 0; s < kSample; ++s) {
+      const T* row = x.row[(2 * s + 1) * x.n / (2 * kSample)] + j;
+      sample[s] = j + L <= hi ? simd::load(row) : simd::load_part(row, hi - j);
+    }
+    run_network<MedianNetwork<kSample>>(sample);
+    simd::store(middle + j - lo, sample[kSample / 2]);
+  }
+}
+
+/// to_ik = sum over the columns of (x_ij - x_kj)^2, or of products of centered rows, for i <= k.  to: (n, n).
+template <bool kProducts, class T>
+void pair_sums(Rows<T> x, double* to, int threads) {
+  constexpr index_t kTile = kDistanceTile<T>, kBlock = kDistanceBlock;
+  const index_t n = x.n, tiles = (x.d + kTile - 1) / kTile, padded = n + kPairRows + kPairColumns;
+  std::vector<std::pair<index_t, index_t>> blocks;
+  for (index_t a = 0; a < n; a += kBlock)
+    for (index_t b = a; b < n; b += kBlock) blocks.emplace_back(a, b);
+  // Few rows: threads share ranges of columns, whose bounds depend on n and d. Many rows: they share the blocks of
+  // pairs, and each copies all rows for itself; a pair's sum has the same order whoever computes it.
+  const index_t ranges = std::max<index_t>(1, std::min({index_t{16}, kPartialSums / (n * n), tiles}));
+  const index_t shares = ranges > 1 ? 1 : std::min<index_t>(threads, static_cast<index_t>(blocks.size()));
+  const auto slots = static_cast<std::size_t>(threads);
+  const std::unique_ptr<T[]> packed(new T[slots * static_cast<std::size_t>(padded * kTile)]());
+  const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(ranges > 1 ? ranges * n * n : 0)]());
+  if (ranges == 1) std::fill(to, to + n * n, 0.0);
+  for_tasks(ranges * shares, threads, [&](index_t task, int slot) {
+    const index_t range = task / shares, share = task % shares;
+    T* rows = packed.get() + slot * padded * kTile;
+    double* sums = ranges > 1 ? partial.get() + range * n * n : to;
+    for (index_t t = range * tiles / ranges; t < (range + 1) * tiles / ranges; ++t) {
+      const index_t lo = t * kTile, hi = std::min(lo + kTile, x.d);
+      const index_t width = (hi - lo + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
+      T middle[kTile];
+      if (kProducts) find_middle(x, lo, hi, middle);
+      pack_rows(x, lo, hi, kProducts ? middle : nullptr, rows);
+      for (std::size_t p = static_cast<std::size_t>(share); p < blocks.size(); p += static_cast<std::size_t>(shares)) {
+        const auto [first_a, first_b] = blocks[p];
+        const index_t last_a = std::min(first_a + kBlock, n), last_b = std::min(first_b + kBlock, n);
+        for (index_t k = first_b; k < last_b; k += kPairColumns)
+          for (index_t i = first_a; i < std::min(last_a, k + kPairColumns); i += kPairRows) {
+            double block[kPairRows][kPairColumns];
+            pair_block<kProducts>(rows + i * kTile, rows + k * kTile, width, block);
+            for (index_t r = 0; r < std::min(kPairRows, last_a - i); ++r)
+              for (index_t c = 0; c < std::min(kPairColumns, last_b - k); ++c) sums[(i + r) * n + k + c] += block[r][c];
+          }
+      }
+    }
+  });
+  for (index_t i = 0; i < n && ranges > 1; ++i)
+    for (index_t k = i; k < n; ++k) {
+      double sum = 0;
+      for (index_t r = 0; r < ranges; ++r) sum += partial[r * n * n + i * n + k];
+      to[i * n + k] = sum;
+    }
+}
+
+/// ||x - y||^2 by differences, a tile at a time.
+template <class T>
+double pair_distance(const T* x, const T* y, index_t d) {
+  using V = simd::vec<T>;
+  constexpr index_t L = simd::lanes<T>;
+  double total = 0;
+  for (index_t lo = 0; lo < d; lo += kDistanceTile<T>) {
+    const index_t hi = std::min(lo + kDistanceTile<T>, d);
+    V even{}, odd{};
+    index_t j = lo;
+    for (; j + 2 * L <= hi; j += 2 * L) {
+      const V first = simd::load(x + j) - simd::load(y + j), second = simd::load(x + j + L) - simd::load(y + j + L);
+      even = simd::madd<T>(first, first, even);
+      odd = simd::madd<T>(second, second, odd);
+    }
+    for (; j < hi; j += L) {
+      const index_t count = std::min(L, hi - j);
+      const V apart = simd::load_part(x + j, count) - simd::load_part(y + j, count);
+      even = simd::madd<T>(apart, apart, even);
+    }
+    total += static_cast<double>(simd::sum_lanes<T>(even + odd));
+  }
+  return total;
+}
+
+/// Upper triangle of squared distances through products; false if too many pairs cancel, or a sum is not finite.
+template <class T>
+bool distances_by_products(Rows<T> x, double* squared, int threads) {
+  constexpr double kCancels = 0.1;
+  const index_t n = x.n;
+  pair_sums<true>(x, squared, threads);
+  std::vector<double> norm(static_cast<std::size_t>(n));
+  for (index_t i = 0; i < n; ++i) {
+    norm[i] = squared[i * n + i];
+    squared[i * n + i] = 0;
+    if (!(norm[i] <= kLargestSafe<T>)) return false;
+  }
+  std::vector<std::pair<index_t, index_t>> again;
+  const auto most = static_cast<std::size_t>(n * n / 8);
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = i + 1; k < n; ++k) {
+      const double both = norm[i] + norm[k], apart = both - 2 * squared[i * n + k];
+      squared[i * n + k] = apart;
+      if (!(apart >= kCancels * both && apart > kSmallestSafe<T>)) again.emplace_back(i, k);
+      if (again.size() > most) return false;
+    }
+  for_tasks(static_cast<index_t>(again.size()), threads, [&](index_t p, int) {
+    const auto [i, k] = again[p];
+    squared[i * n + k] = pair_distance(x.row[i], x.row[k], x.d);
+  });
+  return true;
+}
+
+/// ||x - y|| for any finite numbers: scaled by the largest difference, so that squares neither overflow nor vanish.
+template <class T>
+double safe_distance(const T* x, const T* y, index_t d) {
+  double half = 1, largest = 0;
+  const auto apart = [&](index_t j) {
+    return static_cast<double>(x[j]) * half - (y ? static_cast<double>(y[j]) * half : 0.0);
+  };
+  const auto find_largest = [&] {
+    largest = 0;
+    for (index_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(apart(j)));
+  };
+  find_largest();
+  if (std::isinf(largest)) {  // the difference of two of the largest numbers
+    half = 0.5;
+    find_largest();
+  }
+  if (!(largest > 0)) return largest;
+  const int exponent = std::max(std::min(std::ilogb(largest), 1022), -1022);
+  const double unit = std::ldexp(1.0, -exponent);
+  double sum = 0;
+  for (index_t j = 0; j < d; ++j) {
+    const double scaled = apart(j) * unit;
+    sum += scaled * scaled;
+  }
+  return std::ldexp(std::sqrt(sum), exponent) / half;
+}
+
+/// Squared distances of rows out of the range of T, again and scaled; which of them are equal is found out once for
+/// each row, not for each pair, because colluders send many equal ones.  Returns the exponent e of `squared_distances`.
+template <class T>
+int refine_distances(Rows<T> x, const bool* bad, double* squared, int threads) {
+  const index_t n = x.n;
+  std::vector<index_t> twin(static_cast<std::size_t>(n));
+  std::vector<std::pair<index_t, index_t>> pairs;
+  for (index_t i = 0; i < n; ++i) twin[i] = i;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = i + 1; k < n; ++k) {
+      const double here = squared[i * n + k];
+      if (bad[i] || bad[k] || is_safe<T>(here) || (here == 0 && twin[i] == twin[k])) continue;
+      if (here == 0 && std::equal(x.row[i], x.row[i] + x.d, x.row[k])) twin[k] = twin[i];
+      else pairs.emplace_back(i, k);
+    }
+  if (pairs.empty()) return 0;
+  std::vector<double> distance(pairs.size());
+  for_tasks(static_cast<index_t>(pairs.size()), threads,
+            [&](index_t p, int) { distance[p] = safe_distance(x.row[pairs[p].first], x.row[pairs[p].second], x.d); });
+  // The unit in which half of the distances are representable when squared; 1 unless the typical one is extreme.
+  for (std::size_t p = 0; p < pairs.size(); ++p)
+    squared[pairs[p].first * n + pairs[p].second] = -1 - static_cast<double>(p);
+  std::vector<double> apart;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = i + 1; k < n; ++k) {
+      const double here = squared[i * n + k];
+      if (bad[i] || bad[k] || here == 0) continue;
+      apart.push_back(here < 0 ? distance[static_cast<std::size_t>(-1 - here)] : std::sqrt(here));
+    }
+  const auto middle = apart.begin() + static_cast<index_t>(apart.size() - 1) / 2;
+  std::nth_element(apart.begin(), middle, apart.end());
+  const bool usual = *middle == 0 || (*middle > 1e-140 && *middle < 1e140);
+  const int exponent = usual ? 0 : std::isinf(*middle) ? 1023 : std::ilogb(*middle);
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = i + 1; k < n; ++k) {
+      double& here = squared[i * n + k];
+      if (bad[i] || bad[k]) continue;
+      const double scaled = here < 0 ? std::ldexp(distance[static_cast<std::size_t>(-1 - here)], -exponent) : 0;
+      here = here < 0 ? scaled * scaled : std::ldexp(here, -2 * exponent);
+      squared[k * n + i] = here;
+    }
+  return exponent;
+}
+
+}  // namespace detail
+
+/// squared_ik = ||x_i - x_k||^2 / 4^e, and bad_i = row i is not finite: its distances to others are infinite.
+/// x: (n, d); squared: (n, n), symmetric, zeros on the diagonal; bad: (n).  Returns e, which is 0 unless the squares of
+/// typical distances overflow or vanish; what is out of range in this unit is infinite or 0.
+template <class T>
+BYZ_NOINLINE int squared_distances(Rows<T> x, double* squared, bool* bad, int threads) {
+  using namespace detail;
+  const index_t n = x.n;
+  if (n <= kDistanceBlock || !distances_by_products(x, squared, threads)) pair_sums<false>(x, squared, threads);
+  for (index_t i = 0; i < n; ++i) {
+    bad[i] = squared[i * n + i] != 0;  // x - x is 0, or NaN where x is not finite
+    squared[i * n + i] = 0;
+  }
+  bool all_safe = true;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = i + 1; k < n; ++k) {
+      double& here = squared[i * n + k];
+      if (bad[i] || bad[k]) here = std::numeric_limits<double>::infinity();
+      else all_safe = all_safe && is_safe<T>(here);
+      squared[k * n + i] = here;
+    }
+  return all_safe ? 0 : refine_distances(x, bad, squared, threads);
+}
+
+}  // namespace byzadmm

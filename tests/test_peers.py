@@ -1,0 +1,279 @@
+"""The traps that other packages fall into, one test for each, by the number under which they were collected."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from byzadmm import ADMM, aggregate, aggregators, attacks, kernels
+from byzadmm import reference as ref
+
+Array = npt.NDArray[Any]
+
+
+def squared(X: Array) -> Array:
+    D: Array = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    return D
+
+
+def published_krum(X: Array, f: int, neighbors: int, m: int = 1) -> Array:
+    """Scores as published: the ``neighbors`` smallest squared distances to others; the mean of the m best rows."""
+    D = squared(X)
+    np.fill_diagonal(D, np.inf)
+    scores = np.sort(D, axis=1)[:, :neighbors].sum(axis=1)
+    mean: Array = X[np.argsort(scores, kind="stable")[:m]].mean(axis=0)
+    return mean
+
+
+def published_bulyan(X: Array, f: int) -> Array:
+    """Repeated Krum, then the values closest to the median of the chosen ones."""
+    left, chosen = list(range(len(X))), []
+    for _ in range(len(X) - 2 * f):
+        D = squared(X[left])
+        np.fill_diagonal(D, np.inf)
+        scores = np.sort(D, axis=1)[:, : max(1, len(left) - f - 2)].sum(axis=1)
+        chosen.append(left.pop(int(scores.argmin())))
+    S = X[chosen]
+    near = np.argsort(np.abs(S - np.median(S, axis=0)), axis=0, kind="stable")[: len(X) - 4 * f]
+    mean: Array = np.take_along_axis(S, near, axis=0).mean(axis=0)
+    return mean
+
+
+def test_trap_01_neighbours_are_others_and_distances_are_squared() -> None:
+    rng = np.random.default_rng(1)
+    differ = 0
+    for _ in range(400):
+        X = rng.standard_normal((11, 5))
+        paper, byzfl = aggregate.krum(X, f=2), aggregate.krum(X, f=2, neighbors=8)
+        assert np.array_equal(paper, published_krum(X, 2, 7))
+        assert np.array_equal(byzfl, published_krum(X, 2, 8))
+        differ += not np.array_equal(paper, byzfl)
+    assert differ > 10
+
+
+def test_trap_02_a_row_is_excluded_by_its_index() -> None:
+    # Row 4 has three twins: were "itself" found by sorting, its own zero might be counted instead of theirs.
+    X = np.array([[0.0], [1.0], [2.0], [7.0], [7.0], [7.0], [7.0]])
+    _, info = aggregate.krum(X, f=1, return_info=True)
+    assert info.scores.tolist() == [1 + 4 + 49 + 49, 1 + 1 + 36 + 36, 1 + 4 + 25 + 25, 25.0, 25.0, 25.0, 25.0]
+    assert info.selected.tolist() == [3]
+
+
+@pytest.mark.parametrize("norm", [45.0, 1e4])
+@pytest.mark.parametrize("n", [30, 90])  # below and above the size where products replace differences
+def test_trap_03_large_vectors_close_together(norm: float, n: int) -> None:
+    rng = np.random.default_rng(3)
+    spread = 1e-3 * norm / 45
+    for _ in range(60 if n == 30 else 8):
+        center = rng.standard_normal(2000)
+        X = (center * norm / np.linalg.norm(center) + spread * rng.standard_normal((n, 2000))).astype(np.float32)
+        _, info = aggregate.krum(X, f=10, return_info=True)
+        assert info.selected[0] == np.argmin(ref.krum_scores(X.astype(np.float64), neighbors=n - 12))
+        assert info.distances.min() == 0
+
+
+def test_trap_03_outliers_do_not_spoil_the_others() -> None:
+    rng = np.random.default_rng(4)
+    for n in (30, 100):
+        X = rng.standard_normal((n, 300)).astype(np.float32)
+        X[n - 8 :] *= 1e6
+        _, info = aggregate.krum(X, f=8, return_info=True)
+        np.testing.assert_allclose(info.distances, squared(X.astype(np.float64)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("m", [None, 4, 7, 1])
+def test_trap_04_multi_krum_means_m_rows(m: int | None) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((11, 6))
+    expected = published_krum(X, 2, 7, 9 if m is None else m)
+    np.testing.assert_allclose(aggregate.multi_krum(X, f=2, m=m), expected, rtol=1e-14)
+    byzfl = aggregate.multi_krum(X, f=2, neighbors=8)
+    np.testing.assert_allclose(byzfl, published_krum(X, 2, 8, 9), rtol=1e-14)
+
+
+def test_trap_05_an_illegal_f_is_an_error() -> None:
+    X = np.zeros((5, 2))
+    with pytest.raises(ValueError, match=r"^krum: f=10 is too large for n=5 workers; at most 1$"):
+        aggregate.krum(X, f=10)
+    with pytest.raises(ValueError, match=r"^krum: f=9 is too large for n=11 workers; at most 4$"):
+        aggregate.krum(np.zeros((11, 2)), f=9)
+
+
+def test_trap_06_bulyan_chooses_again_and_again() -> None:
+    rng = np.random.default_rng(6)
+    differ = 0
+    for _ in range(50):
+        X = rng.standard_normal((15, 7))
+        before = X.copy()
+        np.testing.assert_allclose(aggregate.bulyan(X, f=3), published_bulyan(X, 3), rtol=1e-13, atol=1e-15)
+        assert np.array_equal(X, before)
+        _, info = aggregate.bulyan(X, f=3, return_info=True)
+        once = np.argsort(ref.krum_scores(X, neighbors=10), kind="stable")[:9]
+        differ += set(info.selected.tolist()) != set(once.tolist())
+    assert differ > 10
+    with pytest.raises(ValueError, match="at most 2"):
+        aggregate.bulyan(np.zeros((14, 2)), f=3)
+
+
+def test_trap_07_trimming_is_not_subtracting() -> None:
+    X = np.array([[1.0], [2.0], [3.0], [1e9], [-1e9]], np.float32)
+    assert aggregate.trimmed_mean(X, f=1).tolist() == [2.0]
+    X[3] = 1e30
+    assert aggregate.trimmed_mean(X, f=1).tolist() == [2.0]
+    X[3] = np.inf
+    assert aggregate.trimmed_mean(X, f=1).tolist() == [np.float32((1 + 2 + 3 - 1e9) / 4)]  # f is 0 once it is left out
+    assert aggregate.max_f("trimmed_mean", 100) == 49
+    with pytest.raises(TypeError, match="f: expected an integer, got float"):
+        aggregate.trimmed_mean(X, f=0.29)
+
+
+def test_trap_08_the_even_median_is_a_choice() -> None:
+    X = [[1.0], [2.0], [4.0], [9.0]]
+    assert [aggregate.median(X, even=e).tolist() for e in ("mid", "low", "high")] == [[3.0], [2.0], [4.0]]
+
+
+def test_trap_09_the_geometric_median_has_no_absolute_scale() -> None:
+    X = np.concatenate([np.random.default_rng(9).standard_normal((9, 4)), np.full((3, 4), 1e4)])
+    at_one = aggregate.geometric_median(X)
+    assert np.linalg.norm(at_one) < 5
+    np.testing.assert_allclose(aggregate.geometric_median(X * 2.0**-60) * 2.0**60, at_one, rtol=1e-5, atol=1e-6)
+    assert aggregate.geometric_median([[1.0, 2, 3], [4.0, 5, 6], [7.0, 8, 9]]).tolist() == [4.0, 5.0, 6.0]
+    doubled = aggregate.geometric_median([[0.0], [1.0], [5.0]], weights=[1.0, 1.0, 1.0])
+    assert doubled.tolist() == [1.0]
+
+
+RULES: list[tuple[str, dict[str, Any]]] = [
+    ("mean", {}),
+    ("median", {}),
+    ("trimmed_mean", {"f": 2}),
+    ("geometric_median", {}),
+    ("krum", {"f": 2}),
+    ("multi_krum", {"f": 2}),
+    ("medoid", {}),
+    ("bulyan", {"f": 2}),
+    ("meamed", {"f": 2}),
+    ("phocas", {"f": 2}),
+    ("centered_clip", {"tau": 1.0}),
+    ("nearest_neighbor_mixing", {"f": 2}),
+    ("bucketing", {"s": 2, "rng": 1}),
+    ("clip", {"max_norm": 1.0}),
+]
+
+
+@pytest.mark.parametrize(("rule", "settings"), RULES)
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+def test_trap_10_one_poisoned_row_poisons_nothing(rule: str, settings: dict[str, Any], poison: float) -> None:
+    X = np.random.default_rng(10).standard_normal((12, 5))
+    X[3, 2] = poison
+    result, info = getattr(aggregate, rule)(X, **settings, return_info=True)
+    assert np.isfinite(result).all()
+    assert info.excluded.tolist() == [3]
+    fewer = {**settings, "f": settings["f"] - 1} if "f" in settings else settings
+    assert np.array_equal(result, getattr(aggregate, rule)(np.delete(X, 3, axis=0), **fewer))
+
+
+def test_trap_11_ties_go_to_the_lowest_index() -> None:
+    X = np.array([[5.0], [1.0], [1.0], [1.0], [1.0], [9.0], [1.0]])
+    for rule in (aggregate.krum, aggregate.multi_krum):
+        _, info = rule(X, f=1, return_info=True)
+        assert info.selected[0] == 1
+    assert aggregate.medoid(X, return_info=True)[1].selected.tolist() == [1]
+    assert aggregate.multi_krum(X, f=1, m=3, return_info=True)[1].selected.tolist() == [1, 2, 3]
+    assert aggregate.bulyan(X, f=1, return_info=True)[1].selected.tolist()[:4] == [1, 2, 3, 4]
+    # 1 and 3 are equally far from the median 2: the row that comes first stays.
+    assert aggregate.meamed([[3.0], [2.0], [1.0]], f=1).tolist() == [2.5]
+    assert aggregate.meamed([[1.0], [2.0], [3.0]], f=1).tolist() == [1.5]
+
+
+@pytest.mark.parametrize(("rule", "settings"), RULES)
+def test_trap_12_nothing_is_kept_between_calls(rule: str, settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(12)
+    X, Y = rng.standard_normal((2, 12, 5))
+    known = {**aggregators.RULES, **aggregators.PRE_AGGREGATORS}
+    configured = known[rule](**settings)
+    first = configured(X)
+    configured(Y)
+    assert np.array_equal(first, configured(X))
+
+
+@pytest.mark.parametrize(("rule", "settings"), RULES)
+def test_trap_13_inputs_are_not_modified(rule: str, settings: dict[str, Any]) -> None:
+    X = np.random.default_rng(13).standard_normal((12, 5)) * 10
+    rows = [row.copy() for row in X]
+    before = X.copy()
+    X.flags.writeable = False
+    getattr(aggregate, rule)(X, **settings)
+    getattr(aggregate, rule)(rows, **settings)
+    assert len(rows) == 12
+    assert all(np.array_equal(row, was) for row, was in zip(rows, before, strict=True))
+
+
+@pytest.mark.parametrize(("rule", "settings"), RULES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_trap_14_precision_is_kept(rule: str, settings: dict[str, Any], dtype: str) -> None:
+    X = np.random.default_rng(14).standard_normal((12, 5)).astype(dtype)
+    assert getattr(aggregate, rule)(X, **settings).dtype == dtype
+
+
+def test_trap_15_no_global_random_state() -> None:
+    X = np.random.default_rng(15).standard_normal((12, 5))
+    generator = np.random.default_rng(3)
+    assert np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
+    assert not np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    for rule, settings in RULES:
+        once = getattr(aggregate, rule)(X, **settings)
+        assert np.array_equal(once, getattr(aggregate, rule)(X, **settings))
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_trap_16_the_sign_flip_multiplies_the_own_message() -> None:
+    assert attacks.SignFlip().scale == -3
+
+
+def test_trap_17_mixing_needs_little_memory() -> None:
+    script = """
+import resource, sys
+import numpy as np
+from byzadmm import aggregate
+X = np.ones((64, 65536), np.float32) * np.arange(64, dtype=np.float32)[:, None]
+aggregate.nearest_neighbor_mixing(X[:, :64], f=8, threads=1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+Y = aggregate.nearest_neighbor_mixing(X, f=8, threads=1)
+unit = 1 if sys.platform == "darwin" else 1024
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit / X.nbytes)
+"""
+    pytest.importorskip("resource")
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(ran.stdout) <= 1.2
+
+
+def test_trap_18_claimed_weights_can_be_capped() -> None:
+    X = [[0.0], [1.0], [2.0], [3.0], [100.0]]
+    claimed = [10, 10, 10, 10, 1e9]
+    assert aggregate.mean(X, weights=claimed)[0] > 99
+    capped = aggregate.cap_weights(claimed, 10)
+    assert capped.tolist() == [10.0] * 5
+    assert aggregate.median(X, weights=claimed).tolist() == [100.0]
+    assert aggregate.median(X, weights=capped).tolist() == [2.0]
+    assert aggregate.multi_krum(X, f=1).tolist() == [1.5]  # no weights unless they are passed
+
+
+def test_trap_19_numpy_integers_and_plain_ones_are_numbers() -> None:
+    X = np.random.default_rng(19).standard_normal((9, 3))
+    assert np.array_equal(aggregate.krum(X, f=np.int64(2)), aggregate.krum(X, f=2))
+    assert np.array_equal(aggregate.centered_clip(X, tau=1), aggregate.centered_clip(X, tau=1.0))
+    assert np.array_equal(aggregate.clip(X, max_norm=np.float32(1)), aggregate.clip(X, max_norm=1))
+    assert np.array_equal(aggregators.TrMean(f=np.uint8(2))(X), aggregate.trimmed_mean(X, f=2))
+
+
+def test_trap_20_the_projection_projects() -> None:
+    eta = kernels.admm_dual_step(np.zeros((2, 3)), np.full((2, 3), 9.0), np.zeros(3), beta=1.0, lam=0.25)
+    assert np.abs(eta).max() == 0.25
+    assert ADMM(lam=0.5, beta=0.5, master_step=lambda k: 0.1, worker_step=lambda k: 0.1).lam == 0.5
