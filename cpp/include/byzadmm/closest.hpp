@@ -38,15 +38,16 @@ template <class T>
 BYZ_NOINLINE void closest_mean(Rows<T> x, const T* center, index_t k, T* out, int threads) {
   using V = simd::vec<T>;
   using M = simd::vec<simd::int_of<T>>;
-  constexpr index_t L = simd::lanes<T>, kColumns = kSelectColumns<T>;
-  const index_t n = x.n, scratch = n * (kColumns / L + 2);
+  constexpr index_t L = simd::lanes<T>;
+  const index_t n = x.n, columns = select_columns<T>(n), scratch = n * (columns / L + 2);
+  const index_t tiles = (x.d + columns - 1) / columns, slots = threads < tiles ? threads : tiles;
   const bool small = n <= kMaxNetwork;
   std::vector<Exchange> table;
   if (small) table = selection_table(static_cast<int>(n), static_cast<int>(k - 1), static_cast<int>(k - 1));
-  const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(threads * scratch)]);
-  for_tiles(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
+  const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(slots * scratch)]);
+  for_tiles(x.d, columns, threads, [&](index_t lo, index_t hi, int slot) {
     V* value = packed.get() + slot * scratch;
-    V *apart = value + n * (kColumns / L), *sorted = apart + n;
+    V *apart = value + n * (columns / L), *sorted = apart + n;
     pack_columns<T>(x, lo, hi, value);
     for (index_t j = lo; j < hi; j += L, value += n) {
       const V middle = j + L <= hi ? simd::load(center + j) : simd::load_part(center + j, hi - j, center[hi - 1]);

@@ -20,7 +20,8 @@ struct Weighed {
 template <class T, class Rule>
 void on_sorted_columns(Rows<T> x, const double* weight, T* out, int threads, Rule&& rule) {
   constexpr index_t kColumns = 16;  // whole cache lines of every row
-  const std::unique_ptr<Weighed<T>[]> scratch(new Weighed<T>[static_cast<std::size_t>(threads * kColumns * x.n)]);
+  const index_t tiles = (x.d + kColumns - 1) / kColumns, slots = threads < tiles ? threads : tiles;
+  const std::unique_ptr<Weighed<T>[]> scratch(new Weighed<T>[static_cast<std::size_t>(slots * kColumns * x.n)]);
   for_tiles(x.d, kColumns, threads, [&](index_t lo, index_t hi, int slot) {
     Weighed<T>* columns = scratch.get() + slot * kColumns * x.n;
     for (index_t i = 0; i < x.n; ++i)
