@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +276,7 @@ def _search_round(
         {
             "dataset": dataset,
             "parts": parts,
-            "algorithm": _algorithm(curve.kind, trial, settings.n_workers),
+            "algorithm": _algorithm(curve, trial, settings.n_workers),
             "attack": settings.attacks[0],
             "n_byzantine": settings.n_byzantine,
             "iterations": search.iterations,
@@ -330,12 +330,14 @@ def _steps(kind: str, trial: Trial, n_workers: int) -> dict[str, dict[str, list[
     }
 
 
-def _algorithm(kind: str, trial: Trial, n_workers: int) -> ADMM | RSA | SGD:
+def _algorithm(curve: Curve, trial: Trial, n_workers: int) -> ADMM | RSA | SGD:
     given: dict[str, Any] = {key: value for key, value in trial.items() if key in ("lam", "beta")}
-    for key, step in _steps(kind, trial, n_workers).items():
+    for key, step in _steps(curve.kind, trial, n_workers).items():
         [(name, numbers)] = step.items()
         given[key] = getattr(steps, name)(*numbers)
-    return build_algorithm(kind, given)
+    if isinstance(curve.algorithm, SGD):
+        return replace(curve.algorithm, **given)
+    return build_algorithm(curve.kind, given)
 
 
 def _differences(settings: Settings, chosen: list[Curve], journal: _Journal) -> list[str]:
@@ -354,7 +356,7 @@ def _differences(settings: Settings, chosen: list[Curve], journal: _Journal) -> 
         best = journal.best(curve.name)
         if len(journal.trials[curve.name]) != journal.about["budget"]:
             found.append(f"{curve.name}: {len(journal.trials[curve.name])} trials, not {journal.about['budget']}")
-        if now[curve.name].algorithm != _algorithm(curve.kind, best, settings.n_workers):
+        if now[curve.name].algorithm != _algorithm(curve, best, settings.n_workers):
             found.append(f"{curve.name}: the parameters are not those of the best trial")
         if now[curve.name].validation != best["accuracy"]:
             found.append(f"{curve.name}: validation is {now[curve.name].validation}, best is {best['accuracy']}")
@@ -362,20 +364,23 @@ def _differences(settings: Settings, chosen: list[Curve], journal: _Journal) -> 
 
 
 def _replace_table(text: str, curve: Curve, trial: Trial, n_workers: int) -> str:
-    """The text of a settings file with one algorithm's table written anew; the rest stays as it is."""
-    lines = [f"[algorithms.{curve.name}]"]
-    if curve.kind != curve.name.removesuffix("-tuned"):
-        lines.append(f'kind = "{curve.kind}"')
-    lines += [f"{key} = {trial[key]!r}" for key in ("lam", "beta") if key in trial]
+    """The text of a settings file with what was tuned in one algorithm's table written anew; the rest stays."""
+    new = [f"{key} = {trial[key]!r}" for key in ("lam", "beta") if key in trial]
     for key, step in _steps(curve.kind, trial, n_workers).items():
         [(name, numbers)] = step.items()
-        lines.append(f"{key} = {{ {name} = {numbers} }}")
-    lines.append(f"validation = {trial['accuracy']}")
+        new.append(f"{key} = {{ {name} = {numbers} }}")
+    new.append(f"validation = {trial['accuracy']}")
+
+    def written(found: re.Match[str]) -> str:
+        tuned = re.compile(r"(lam|beta|step|master_step|worker_step|validation) *=")
+        kept = [line for line in found[0].splitlines() if not tuned.match(line)]
+        return "\n".join(kept + new) + "\n"
+
     pattern = rf"^\[algorithms\.{re.escape(curve.name)}\]\n(?:(?!\[|\n).*\n?)*"
-    new, count = re.subn(pattern, lambda _: "\n".join(lines) + "\n", text, flags=re.MULTILINE)
+    text, count = re.subn(pattern, written, text, flags=re.MULTILINE)
     if count != 1:
         raise ValueError(f"algorithms.{curve.name}: expected one table written as [algorithms.{curve.name}]")
-    return new
+    return text
 
 
 def _replace_number(text: str, key: str, value: int) -> str:
