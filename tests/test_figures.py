@@ -15,6 +15,7 @@ pytest.importorskip("matplotlib")
 
 from byzadmm import ADMM, RSA, attacks, datasets, figures, losses, simulate, steps
 from byzadmm.figures import claims, run, tuning
+from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import FIGURES, make_parts, settings_path
 
 DIGITS = """\
@@ -73,6 +74,7 @@ lam = [0.01, 1.0]
 beta = [0.1, 1.0]
 slope = [0.5, 5.0]
 """
+NO_ATTACK = ('name = "sign-flip"\nscale = -3.0', 'name = "none"')
 
 
 @pytest.fixture
@@ -215,6 +217,14 @@ def test_a_missing_file() -> None:
         figures.load_settings("fig9")
     with pytest.raises(ValueError, match=r"^nothing.toml: no such settings file$"):
         figures.load_settings("nothing.toml")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_text(tmp_path / "folder", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert write_text(tmp_path / "new" / "file", "text").read_text() == "text"
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -433,8 +443,11 @@ def test_a_sweep_draws_one_curve_per_value(digits: Path, tmp_path: Path) -> None
 def test_claims_of_the_papers_panels_are_checked(tmp_path: Path) -> None:
     one, five = tmp_path / "fig1a.toml", tmp_path / "fig5a.toml"
     one.write_text(DIGITS)
+    few = tmp_path / "fig2a.toml"
+    few.write_text(DIGITS.replace("[algorithms.rsa]", '[algorithms.other]\nkind = "rsa"').replace(*NO_ATTACK))
     five.write_text("sweep = [0.01, 0.1]\n" + DIGITS.replace("printed = true\n", ""))
-    report = figures.reproduce([one, five], seeds=1, out=tmp_path, progress=False)
+    report = figures.reproduce([one, few, five], seeds=1, out=tmp_path, progress=False)
+    assert report.panels["fig2a"].plots == ["no attack"]
     assert [(claim.number, claim.figure) for claim in report.claims] == [(1, "fig1a"), (7, "fig5a")]
     page = figures.write_report(report, tmp_path / "page.md").read_text()
     assert "### What does not hold" in page

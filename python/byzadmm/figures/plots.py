@@ -54,7 +54,7 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     ['example.svg']
     """
     count = len(panel.plots)
-    figure = Figure(figsize=(0.4 + 5.2 * count, 3.9), layout="constrained")
+    figure = Figure(figsize=(1.6 + 5.2 * count, 3.9), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, count, squeeze=False)[0]
     for number, ax in enumerate(axes):
@@ -74,7 +74,7 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
-    every = max(1, len(panel.iterations) // 8)
+    every = max(1, len(panel.iterations) // 6)
     example = bool(panel.settings.quadratic)
     # The example settles early: its first iterations are the picture, its end gives the limits.
     shown = min(len(panel.iterations), _EXAMPLE_POINTS) if example else len(panel.iterations)
@@ -95,7 +95,7 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
             color=colour,
             linestyle="--" if hollow else line,
             marker=marker,
-            markevery=(place * (6 if example else every // len(panel.curves)), 12 if example else every),
+            markevery=(place * (12 if example else every) // len(panel.curves), 12 if example else every),
             markersize=5,
             markerfacecolor="white" if hollow else colour,
             linewidth=1.6,
@@ -122,4 +122,6 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
         ax.set_ylim(0, 1)
         ax.set_yticks(np.linspace(0, 1, 6))
     ax.grid(alpha=0.25, linewidth=0.6)
-    ax.legend(fontsize=8, framealpha=0.9, loc="best" if not example else "lower right")
+    # Beside the axes: curves may be anywhere in them.
+    where: dict[str, Any] = {"loc": "lower right"} if example else {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    ax.legend(fontsize=8, framealpha=0.9, handlelength=3.5, **where)

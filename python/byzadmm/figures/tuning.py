@@ -220,7 +220,8 @@ class _Journal:
     """All trials of a search, on disk after each: algorithm -> number of the trial -> parameters and accuracy."""
 
     def __init__(self, path: Path, about: dict[str, Any] | None = None) -> None:
-        self.path, self.trials = path, {}  # type: Path, dict[str, dict[str, Trial]]
+        self.path = path
+        self.trials: dict[str, dict[str, Trial]] = {}
         if about is not None and not path.exists():
             self.about = about
             return
