@@ -101,7 +101,7 @@ def _words() -> str:
 
 def _settings(panel: Panel) -> list[str]:
     settings = panel.settings
-    facts = f"{settings.iterations} iterations, q = {settings.n_byzantine} of {settings.n_workers}"
+    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {settings.n_byzantine} of {settings.n_workers}"
     if not settings.quadratic:
         facts += f", {settings.dataset}, scale {settings.scale}, {settings.partition}, batch {settings.batch_size}"
     lines = [f"### {panel.name}: {settings.title}", "", f"{facts}. {panel.seconds:.0f} s in iterations.", ""]
