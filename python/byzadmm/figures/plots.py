@@ -54,7 +54,7 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     ['example.svg']
     """
     count = len(panel.plots)
-    figure = Figure(figsize=(1.6 + 5.2 * count, 3.9), layout="constrained")
+    figure = Figure(figsize=(1.9 + 5.2 * count, 3.9), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, count, squeeze=False)[0]
     for number, ax in enumerate(axes):
@@ -74,8 +74,8 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
-    every = max(1, len(panel.iterations) // 6)
     example = bool(panel.settings.quadratic)
+    spacing = 12 if example else max(1, len(panel.iterations) // 6)
     # The example settles early: its first iterations are the picture, its end gives the limits.
     shown = min(len(panel.iterations), _EXAMPLE_POINTS) if example else len(panel.iterations)
     x = panel.iterations[:shown]
@@ -87,6 +87,9 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
             colour, line, marker = _LOOKS[curve.kind]
         hollow = curve.printed and curve.kind == "admm" and not example
         mean = values.mean(axis=0)
+        # Curves that lie on each other are told apart by their final accuracy.
+        final = float(mean[-max(1, len(mean) // 5) :].mean())
+        label = curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}"
         if len(values) > 1:
             ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
         ax.plot(
@@ -95,11 +98,11 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
             color=colour,
             linestyle="--" if hollow else line,
             marker=marker,
-            markevery=(place * (12 if example else every) // len(panel.curves), 12 if example else every),
+            markevery=(round(place * spacing / len(panel.curves)), spacing),
             markersize=5,
             markerfacecolor="white" if hollow else colour,
             linewidth=1.6,
-            label=curve.label.removesuffix(" (printed)") if example else curve.label,
+            label=label,
             zorder=3 if curve.kind == "admm" else 2,
         )
         if example:
@@ -124,4 +127,11 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
     ax.grid(alpha=0.25, linewidth=0.6)
     # Beside the axes: curves may be anywhere in them.
     where: dict[str, Any] = {"loc": "lower right"} if example else {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
-    ax.legend(fontsize=8, framealpha=0.9, handlelength=3.5, **where)
+    ax.legend(
+        title=None if example else "algorithm: final accuracy",
+        title_fontsize=8,
+        fontsize=8,
+        framealpha=0.9,
+        handlelength=3.5,
+        **where,
+    )
