@@ -1,0 +1,25 @@
+"""The paper's experiments: settings, runs, plots, claims and tuning."""
+
+from __future__ import annotations
+
+from byzadmm.figures.claims import Claim, check_claims, claims_table
+from byzadmm.figures.document import write_report
+from byzadmm.figures.run import Panel, Report, reproduce
+from byzadmm.figures.settings import FIGURES, Settings, available, load_settings
+from byzadmm.figures.tuning import Tuned, tune
+
+__all__ = [
+    "FIGURES",
+    "Claim",
+    "Panel",
+    "Report",
+    "Settings",
+    "Tuned",
+    "available",
+    "check_claims",
+    "claims_table",
+    "load_settings",
+    "reproduce",
+    "tune",
+    "write_report",
+]

@@ -1,0 +1,336 @@
+"""Panels in, curves out: every run of every chosen panel in one go, each panel written as soon as it is complete."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzadmm import __version__, datasets, simulate_many
+from byzadmm._arrays import Array
+from byzadmm._validation import check_int
+from byzadmm.attacks import Attack
+from byzadmm.datasets import Dataset
+from byzadmm.figures._files import write_text
+from byzadmm.figures.claims import Claim, check_claims, claims_table
+from byzadmm.figures.settings import FIGURES, Curve, Settings, load_settings, make_parts
+from byzadmm.results import Result
+
+__all__ = ["Panel", "Report", "reproduce"]
+
+QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
+
+
+@dataclass
+class Panel:
+    """The curves of one panel.
+
+    Attributes
+    ----------
+    settings : Settings
+    plots : list of str
+        One title per plot: the attacks of the panel.
+    iterations : (t,) int64
+    values : dict
+        (plot, curve) -> (seeds, t): accuracy, or ``x0`` of the example.
+    seconds : float
+        Time spent in iterations, over all runs.
+    """
+
+    settings: Settings
+    plots: list[str]
+    curves: list[Curve]
+    iterations: Array
+    values: dict[tuple[int, str], Array]
+    seeds: int
+    seconds: float
+    quick: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def quantity(self) -> str:
+        """What the curves show."""
+        return "x0" if self.settings.quadratic else "accuracy"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
+        return [
+            {
+                "figure": self.name,
+                "attack": self.plots[plot],
+                "algorithm": name,
+                "iteration": int(iteration),
+                "mean": float(np.mean(column)),
+                "low": float(np.min(column)),
+                "high": float(np.max(column)),
+            }
+            for (plot, name), values in self.values.items()
+            for iteration, column in zip(self.iterations, values.T, strict=True)
+        ]
+
+    def write(self, folder: Path) -> list[Path]:
+        """PNG, SVG, CSV and JSON; without matplotlib the numbers only."""
+        text = io.StringIO()
+        rows = self.rows()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        record = {
+            "figure": self.name,
+            "title": self.settings.title,
+            "version": __version__,
+            "quick": self.quick,
+            "seeds": self.seeds,
+            "seconds": self.seconds,
+            "quantity": self.quantity,
+            "iterations": self.iterations.tolist(),
+            "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
+            "plots": [
+                {
+                    "attack": title,
+                    "curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number},
+                }
+                for number, title in enumerate(self.plots)
+            ],
+        }
+        paths = [
+            write_text(folder / f"{self.name}.csv", text.getvalue()),
+            write_text(folder / f"{self.name}.json", json.dumps(record, allow_nan=False) + "\n"),
+        ]
+        try:
+            from byzadmm.figures.plots import draw
+        except ImportError:  # pragma: no cover - the plot extra is not installed
+            return paths
+        return paths + draw(self, folder)
+
+
+@dataclass
+class Report:
+    """What a reproduction gave.
+
+    Attributes
+    ----------
+    panels : dict
+        Name -> Panel, those that were finished.
+    claims : list of Claim
+    paths : list of Path
+        Every file that was written.
+    failed : dict
+        Name -> why there is no such panel.
+    """
+
+    seeds: int
+    quick: bool
+    panels: dict[str, Panel] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    def table(self) -> str:
+        """The claims as text, at most 80 columns wide."""
+        text = f"({QUICK})\n" if self.quick else ""
+        text += claims_table(self.claims)
+        return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
+
+
+def reproduce(
+    names: Sequence[str | Path] | str = "all",
+    *,
+    seeds: int = 3,
+    quick: bool = False,
+    out: str | os.PathLike[str] = "figures",
+    data_dir: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[int, int], None] = True,
+) -> Report:
+    """Run panels of the paper (or your own), draw them, and check what the paper says about them.
+
+    Parameters
+    ----------
+    names : "all", or a list of panels and settings files
+    seeds : int
+        Runs per algorithm; data are dealt out anew for each.
+    quick : bool
+        One seed and a fifth of the iterations, for a first look.
+    out : path
+        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, and ``claims.json``, ``claims.md``.
+    data_dir : path, optional
+        Where the data is.
+    progress : bool or callable
+        True: a progress bar; a callable gets (iterations done, total).
+
+    Returns
+    -------
+    Report
+        Also after Ctrl-C: with the panels that were finished, and ``interrupted`` set.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from byzadmm import figures
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = figures.reproduce(["example"], quick=True, out=folder, progress=False)
+    >>> round(float(report.panels["example"].values[0, "admm"][0, -1]), 3)
+    0.375
+
+    References
+    ----------
+    Section "Numerical Experiments" of the paper, Figures ``fig1`` to ``fig5`` and ``fig_ex``.
+    """
+    chosen = [names] if isinstance(names, (str, Path)) and names != "all" else FIGURES if names == "all" else names
+    panels = [
+        load_settings(name) for name in dict.fromkeys(n for c in chosen for n in (FIGURES if c == "all" else (c,)))
+    ]
+    count = 1 if quick else check_int(seeds, "seeds", low=1)
+    if quick:
+        panels = [settings.quick() for settings in panels]
+    repeated = {s.name for s in panels if sum(s.name == other.name for other in panels) > 1}
+    if repeated:
+        raise ValueError(f"names: two panels are called {min(repeated)!r}")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    report = Report(count, quick)
+    begun = time.perf_counter()
+    jobs: list[_Job] = []
+    loaded: dict[tuple[str, Any], Dataset | str] = {}
+    for settings in panels:
+        try:
+            jobs += _jobs(settings, count, data_dir, loaded)
+        except (OSError, ValueError) as error:
+            report.failed[settings.name] = str(error)
+    done: dict[str, dict[int, Result]] = {}
+
+    def keep(number: int, result: Result | Exception) -> None:
+        name = jobs[number].settings.name
+        if isinstance(result, Exception):
+            report.failed.setdefault(name, str(result))
+            return
+        done.setdefault(name, {})[number] = result
+        mine = [n for n, job in enumerate(jobs) if job.settings.name == name]
+        if len(done[name]) == len(mine):
+            panel = _panel([(jobs[n], done[name][n]) for n in mine], count, quick)
+            report.panels[name] = panel
+            report.paths += panel.write(folder)
+            del done[name]
+
+    try:
+        simulate_many([job.config for job in jobs], progress=progress, on_result=keep)
+    except KeyboardInterrupt:
+        report.interrupted = True
+        for settings in panels:
+            if settings.name not in report.panels:
+                report.failed.setdefault(settings.name, "interrupted")
+    report.panels = {s.name: report.panels[s.name] for s in panels if s.name in report.panels}
+    report.claims = check_claims(report.panels)
+    report.seconds = time.perf_counter() - begun
+    record = {
+        "version": __version__,
+        "seeds": count,
+        "quick": quick,
+        "seconds": round(report.seconds, 1),
+        "claims": [claim.record() for claim in report.claims],
+        "failed": report.failed,
+    }
+    report.paths += [
+        write_text(folder / "claims.json", json.dumps(record, indent=1) + "\n"),
+        write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
+    ]
+    return report
+
+
+@dataclass(frozen=True)
+class _Job:
+    settings: Settings
+    plot: int
+    curve: Curve
+    seed: int
+    config: dict[str, Any]
+
+
+def _jobs(settings: Settings, seeds: int, data_dir: Any, loaded: dict[tuple[str, Any], Dataset | str]) -> list[_Job]:
+    common: dict[str, Any] = {
+        "n_byzantine": settings.n_byzantine,
+        "iterations": settings.iterations,
+        "eval_every": settings.eval_every,
+        "batch_size": settings.batch_size,
+        "rho": settings.rho,
+    }
+    if settings.quadratic:
+        example = settings.quadratic
+        common |= {
+            "loss": settings.loss(),
+            "x0_init": [example["x0"]],
+            "x_init": [[value] for value in example["x"]],
+            "first_k": example["first_k"],
+            "dtype": "float64",
+            "record": "trajectory",
+        }
+        seeds = 1  # nothing in it is random
+        shares: list[dict[str, Any]] = [{}]
+    else:
+        dataset = _load(settings, data_dir, loaded)
+        shares = [{"dataset": dataset, "parts": make_parts(settings, dataset, seed)} for seed in range(seeds)]
+    return [
+        _Job(
+            settings,
+            plot,
+            curve,
+            seed,
+            common | shares[seed] | {"algorithm": curve.algorithm, "attack": attack, "seed": seed},
+        )
+        for plot, attack in enumerate(settings.attacks)
+        for curve in settings.all_curves()
+        for seed in range(seeds)
+    ]
+
+
+def _load(settings: Settings, data_dir: Any, loaded: dict[tuple[str, Any], Dataset | str]) -> Dataset:
+    """Each data set once, also when it is not there."""
+    key = (settings.dataset, settings.scale)
+    if key not in loaded:
+        try:
+            loaded[key] = datasets.load(settings.dataset, data_dir=data_dir, scale=settings.scale)
+        except (OSError, ValueError) as error:
+            loaded[key] = str(error)
+    found = loaded[key]
+    if isinstance(found, str):
+        raise ValueError(found)
+    return found
+
+
+def _panel(runs: list[tuple[_Job, Result]], seeds: int, quick: bool) -> Panel:
+    settings = runs[0][0].settings
+    values: dict[tuple[int, str], list[Array]] = {}
+    for job, result in runs:
+        curve = result.trajectory["x0"][:, 0] if settings.quadratic and result.trajectory else result.accuracy
+        values.setdefault((job.plot, job.curve.name), []).append(curve)
+    return Panel(
+        settings=settings,
+        plots=[_attack_title(attack) for attack in settings.attacks],
+        curves=list(settings.all_curves()),
+        iterations=runs[0][1].iterations,
+        values={key: np.array(curves) for key, curves in values.items()},
+        seeds=1 if settings.quadratic else seeds,
+        seconds=sum(result.seconds for _, result in runs),
+        quick=quick,
+    )
+
+
+def _attack_title(attack: Attack | None) -> str:
+    if attack is None:
+        return "no attack"
+    words = {"SmallValue": "small-value attack", "LargeValue": "large-value attack", "SignFlip": "sign-flipping attack"}
+    name = type(attack).__name__
+    return words.get(name, f"{name} attack")
