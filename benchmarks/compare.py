@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,10 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
     parser.add_argument("--only", metavar="TEXT", help="only rows with this text in 'area: ours / against'")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time, for a busy machine; leaves out rows with several threads"
+    )
     options = parser.parse_args(arguments)
 
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     rows = _selected([row for module in ROWS for row in importlib.import_module(module).rows()], options.only)
+    rows = [row for row in rows if row.threads == 1 or not options.cpu]
+    clock = time.thread_time if options.cpu else time.perf_counter
     if not rows:
         print(f"--only: no row has {options.only!r} in its name", file=sys.stderr)
         return 2
@@ -74,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
+        "clock": "processor time" if options.cpu else "wall",
     }
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     print("Best of repeated timings, the two contenders in turn; the baselines have one thread.")
@@ -82,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         if not done or done[-1].row.area != row.area:
             print(f"{'' if not done else chr(10)}{row.area}\n{HEADING}\n{'-' * 80}")
-        done.append(measure(row, seconds=0.1 if options.quick else 1.0, rounds=2 if options.quick else 7))
+        seconds, rounds = (0.1, 2) if options.quick else (1.0, 7)
+        done.append(measure(row, seconds=seconds, rounds=rounds, clock=clock))
         print(_line(done[-1]), flush=True)
     missed = [m for m in done if m.verdict == "MISSED"]
     slower = [m for m in done if m.verdict == "slower"]

@@ -17,7 +17,8 @@ class Row:
     """One line of the table: ``ours`` against ``theirs``.
 
     ``at_least``: how many times faster ours must be; ``at_most``: how many times longer it may take. One of them or
-    none, which makes the row a plain report. ``work`` is what ours does in units of what theirs does (1: the same).
+    none, which makes the row a plain report. ``work`` is what ours does in units of what theirs does (1: the same);
+    ``threads`` is how many ours uses.
     """
 
     area: str
@@ -27,6 +28,7 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     work: float = 1.0
+    threads: int = 1
 
     @property
     def name(self) -> str:
@@ -60,11 +62,11 @@ class Measured:
         return "slower" if self.ratio < 1 else ""
 
 
-def measure(row: Row, *, seconds: float, rounds: int) -> Measured:
+def measure(row: Row, *, seconds: float, rounds: int, clock: Callable[[], float] = time.perf_counter) -> Measured:
     """Time both in turn, so that noise hits both, for ``seconds`` and at least ``rounds`` turns; the best counts."""
     calls = row.build()
     # A turn lasts long enough that the clock and the first, cold call do not matter.
-    counts = [max(1, min(1000, int(0.003 / _timed(call, 2)))) for call in calls]
+    counts = [max(1, min(1000, int(0.003 / _timed(call, 2, clock)))) for call in calls]
     best = [float("inf"), float("inf")]
     collecting = gc.isenabled()
     gc.disable()
@@ -72,7 +74,7 @@ def measure(row: Row, *, seconds: float, rounds: int) -> Measured:
         start, turn = time.perf_counter(), 0
         while turn < rounds or time.perf_counter() - start < seconds:
             for i, call in enumerate(calls):
-                best[i] = min(best[i], _timed(call, counts[i]))
+                best[i] = min(best[i], _timed(call, counts[i], clock))
             turn += 1
     finally:
         if collecting:
@@ -80,8 +82,8 @@ def measure(row: Row, *, seconds: float, rounds: int) -> Measured:
     return Measured(row, best[0], best[1])
 
 
-def _timed(call: Call, count: int) -> float:
-    start = time.perf_counter()
+def _timed(call: Call, count: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -287,10 +288,11 @@ def _area(what: str, dtype: str, threads: int) -> str:
 
 def rows() -> list[Row]:
     """All rows: float32 on one thread (with the targets), then two threads, float64, and what is left."""
-    found = []
+    found: list[Row] = []
     for dtype, threads in [("float32", 1), ("float32", 2), ("float64", 1)]:
         single = (dtype, threads) == ("float32", 1)
-        found += _rule_rows(dtype, threads, targets=single)
-        found += _softmax_rows(dtype, threads, targets=dtype == "float32")
-        found += _step_rows(dtype, threads)
+        group = _rule_rows(dtype, threads, targets=single) + _softmax_rows(dtype, threads, targets=dtype == "float32")
+        if threads == 1:  # the steps are too little work to share
+            group += _step_rows(dtype, threads)
+        found += [replace(row, threads=threads) for row in group]
     return found + _philox_rows() + _small_rows()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -64,12 +65,15 @@ def largest_error(result: Any, exact: Any) -> float:
     return float(np.max(np.abs(np.asarray(result, np.float64) - exact)) / np.max(np.abs(exact)))
 
 
-class Benchmark:
-    """A function, its arguments, and what asv asks of them; ``setup`` of a subclass fills ``call``."""
+class Benchmark(ABC):
+    """What asv asks of every function; ``setup`` fills ``call`` and ``exact``. asv skips it, for it is abstract."""
 
     timeout = 120.0
     call: Callable[[], Any]
     exact: Callable[[], Any]
+
+    @abstractmethod
+    def setup(self, *parameters: Any) -> None: ...
 
     def time_call(self, *_: Any) -> None:
         self.call()

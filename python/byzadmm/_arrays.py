@@ -18,6 +18,7 @@ __all__ = ["Array", "as_float", "as_index", "as_rows", "as_samples", "common_flo
 Array = NDArray[Any]
 Wrap = Callable[[Array], Any]
 
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _CPU_DEVICE = 1  # kDLCPU of DLPack
 
 
@@ -58,24 +59,36 @@ def wrapper_of(value: Any) -> Wrap:
 
 def real_dtype(array: Array, name: str) -> np.dtype[Any]:
     """float32 for float32, float64 for every other real dtype; anything else is not a number here."""
+    if array.dtype is _SINGLE or array.dtype is _DOUBLE:
+        return array.dtype
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise TypeError(f"{name}: expected real numbers (float32 or float64), got dtype {array.dtype}")
     is_single = array.dtype.kind == "f" and array.dtype.itemsize == 4
-    return np.dtype(np.float32 if is_single else np.float64)
+    return _SINGLE if is_single else _DOUBLE
+
+
+def _packed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """``array`` itself if it is C-ordered, aligned and of that dtype already: np.require takes longer to see it."""
+    if array.dtype == dtype:
+        flags = array.flags
+        if flags.c_contiguous and flags.aligned:
+            return array
+    return np.require(array, dtype, ["C", "A"])
 
 
 def as_float(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
     """A C-ordered float32 or float64 array; ``dtype`` forces which."""
     array = to_numpy(value, name)
     own = real_dtype(array, name)
-    return np.require(array, dtype or own, ["C", "A"])
+    return _packed(array, dtype or own)
 
 
 def common_float(**values: Any) -> list[Array]:
     """All of them in one dtype: float32 if every one is float32, else float64."""
-    arrays = {name: to_numpy(value, name) for name, value in values.items()}
-    dtype = np.result_type(*(real_dtype(array, name) for name, array in arrays.items()))
-    return [np.require(array, dtype, ["C", "A"]) for array in arrays.values()]
+    arrays = [to_numpy(value, name) for name, value in values.items()]
+    dtypes = [real_dtype(array, name) for array, name in zip(arrays, values, strict=True)]
+    dtype = _SINGLE if all(own is _SINGLE for own in dtypes) else _DOUBLE
+    return [_packed(array, dtype) for array in arrays]
 
 
 def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
@@ -89,7 +102,7 @@ def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
         dtype = np.result_type(*(real_dtype(row, "X") for row in rows))
         if rows[0].size == 0:
             raise ValueError(f"X: expected at least one row and one column, got shape {(len(rows), 0)}")
-        return [np.require(row, dtype, ["C", "A"]) for row in rows], len(rows), rows[0].size, dtype
+        return [_packed(row, dtype) for row in rows], len(rows), rows[0].size, dtype
     array = as_float(X, "X")
     if array.ndim != 2:
         raise ValueError(f"X: expected shape (n, d), one row per worker, got {array.shape}")
@@ -102,7 +115,7 @@ def as_samples(X: Any) -> Array:
     """Features: uint8, float32 and float64 are kept, other real dtypes become float64."""
     array = to_numpy(X, "X")
     dtype = array.dtype if array.dtype == np.uint8 else real_dtype(array, "X")
-    return np.require(array, dtype, ["C", "A"])
+    return _packed(array, dtype)
 
 
 def as_index(value: Any, name: str) -> Array:
@@ -112,7 +125,7 @@ def as_index(value: Any, name: str) -> Array:
         raise TypeError(f"{name}: expected integers, got dtype {array.dtype}")
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"{name}: expected integers below 2**63")
-    return np.require(array, np.int64, ["C", "A"])
+    return _packed(array, np.dtype(np.int64))
 
 
 def prepare_out(
@@ -140,16 +153,22 @@ def prepare_out(
         raise ValueError("out: expected a C-contiguous array")
     if not array.flags.writeable:
         raise ValueError("out: expected a writable array, got a read-only one")
+    # Bounds first: they are read a hundred times faster than addresses, and seldom overlap.
     for other in inputs:
-        same = any(other is allowed for allowed in may_be) and _same_memory(array, other)
-        if not same and np.may_share_memory(array, other):
-            raise ValueError("out: overlaps an input; pass a separate array")
+        if np.may_share_memory(array, other):
+            allowed = any(other is one for one in may_be)
+            if not (allowed and _same_memory(array, other)):
+                raise ValueError("out: overlaps an input; pass a separate array")
     for source in sources:
         for part in source if isinstance(source, (list, tuple)) else (source,):
-            if not _is_array(part):
+            if not _is_array(part) or any(part is other for other in inputs):
                 continue
             memory = to_numpy(part, "out")
-            if not any(_same_memory(memory, other) for other in inputs) and np.shares_memory(array, memory):
+            if (
+                np.may_share_memory(array, memory)
+                and not any(_same_memory(memory, other) for other in inputs)
+                and np.shares_memory(array, memory)
+            ):
                 raise ValueError("out: overlaps an input; pass a separate array")
     return array
 
