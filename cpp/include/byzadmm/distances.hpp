@@ -108,7 +108,7 @@ void pair_sums(Rows<T> x, double* to, int threads) {
   // pairs, and each copies all rows for itself; a pair's sum has the same order whoever computes it.
   const index_t ranges = std::max<index_t>(1, std::min({index_t{16}, kPartialSums / (n * n), tiles}));
   const index_t shares = ranges > 1 ? 1 : std::min<index_t>(threads, static_cast<index_t>(blocks.size()));
-  const auto slots = static_cast<std::size_t>(threads);
+  const auto slots = static_cast<std::size_t>(std::min<index_t>(threads, ranges * shares));
   const std::unique_ptr<T[]> packed(new T[slots * static_cast<std::size_t>(padded * kTile)]());
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(ranges > 1 ? ranges * n * n : 0)]());
   if (ranges == 1) std::fill(to, to + n * n, 0.0);
@@ -282,13 +282,15 @@ BYZ_NOINLINE int squared_distances(Rows<T> x, double* squared, bool* bad, int th
     squared[i * n + i] = 0;
   }
   bool all_safe = true;
-  for (index_t i = 0; i < n; ++i)
-    for (index_t k = i + 1; k < n; ++k) {
-      double& here = squared[i * n + k];
-      if (bad[i] || bad[k]) here = std::numeric_limits<double>::infinity();
-      else all_safe = all_safe && is_safe<T>(here);
-      squared[k * n + i] = here;
-    }
+  constexpr index_t kSide = 32;  // square by square, so that the mirror image is not written a cache line a number
+  for (index_t left = 0; left < n; left += kSide)
+    for (index_t i = 0; i < std::min(left + kSide, n); ++i)
+      for (index_t k = std::max(left, i + 1); k < std::min(left + kSide, n); ++k) {
+        double& here = squared[i * n + k];
+        if (bad[i] || bad[k]) here = std::numeric_limits<double>::infinity();
+        else all_safe = all_safe && is_safe<T>(here);
+        squared[k * n + i] = here;
+      }
   return all_safe ? 0 : refine_distances(x, bad, squared, threads);
 }
 

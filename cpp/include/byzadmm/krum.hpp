@@ -15,7 +15,7 @@ namespace byzadmm {
 /// squared: (n, n), no NaN; score: (n).  Equal rows have equal scores: the sum runs in the order of the index.
 inline void krum_scores(const double* squared, index_t n, index_t neighbors, double* score, int threads) {
   const index_t count = std::min(neighbors, n - 1);
-  const std::unique_ptr<double[]> scratch(new double[static_cast<std::size_t>(threads * n)]);
+  const std::unique_ptr<double[]> scratch(new double[static_cast<std::size_t>(std::min<index_t>(threads, n) * n)]);
   for_tasks(n, threads, [&](index_t i, int slot) {
     const double* row = squared + i * n;
     double* others = scratch.get() + slot * n;
@@ -42,7 +42,7 @@ inline void krum_scores(const double* squared, index_t n, index_t neighbors, dou
 /// The same where row k counts as weight_k rows: neighbours, nearest first, up to a total weight of `mass`.
 inline void krum_scores(const double* squared, const double* weight, index_t n, double mass, double* score,
                         int threads) {
-  const std::unique_ptr<index_t[]> scratch(new index_t[static_cast<std::size_t>(threads * n)]);
+  const std::unique_ptr<index_t[]> scratch(new index_t[static_cast<std::size_t>(std::min<index_t>(threads, n) * n)]);
   for_tasks(n, threads, [&](index_t i, int slot) {
     const double* row = squared + i * n;
     index_t *order = scratch.get() + slot * n, *end = order;

@@ -26,8 +26,9 @@ BYZ_NOINLINE void neighbor_means(Rows<T> x, const index_t* neighbor, index_t cou
       subset[i * groups + k / kGroup] |= static_cast<unsigned char>(1 << k % kGroup);
     }
   const index_t rows_size = groups * kGroup * kTile, sums_size = groups * kSubsets * kStep, means_size = count * kTile;
-  const std::unique_ptr<T[]> row_scratch(new T[static_cast<std::size_t>(threads * (rows_size + means_size))]());
-  const std::unique_ptr<double[]> sum_scratch(new double[static_cast<std::size_t>(threads * sums_size)]());
+  const index_t slots = std::min<index_t>(threads, (x.d + kTile - 1) / kTile);
+  const std::unique_ptr<T[]> row_scratch(new T[static_cast<std::size_t>(slots * (rows_size + means_size))]());
+  const std::unique_ptr<double[]> sum_scratch(new double[static_cast<std::size_t>(slots * sums_size)]());
   const double divisor = static_cast<double>(size);
   for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int slot) {
     T* rows = row_scratch.get() + slot * (rows_size + means_size);
