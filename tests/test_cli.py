@@ -240,7 +240,7 @@ def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_mat
         (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
         (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 20"),
         (["--scale", "huge"], "scale: expected one of raw, unit, standard; got 'huge'"),
-        (["--dtype", "float16"], "dtype: expected one of float32, float64; got 'float16'"),
+        (["--dtype", "float16"], "dtype: expected float32 or float64, got 'float16'"),
         (["--out", "a.npz"], "out: expected one algorithm, got 5; choose it with --algorithm"),
         (["--algorithm", "admm", "--out", "a.txt"], "out: expected a name ending in .npz; got 'a.txt'"),
         (["--algorithm", "admm", "--out", "no/a.npz"], "out: no folder 'no'"),
