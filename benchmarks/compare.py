@@ -18,7 +18,7 @@ from pathlib import Path
 from measure import Measured, Row, measure
 
 #: Modules with a function ``rows()``, in the order of the table.
-ROWS = ["rows_kernels", "rows_rules"]
+ROWS = ["rows_kernels", "rows_training", "rows_rules"]
 
 # The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
 ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]

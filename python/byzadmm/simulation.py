@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -600,8 +600,10 @@ def simulate_many(
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
-            futures = {pool.submit(run, number): number for number in range(len(todo))}
-            try:
+            futures: dict[Future[Result], int] = {}
+            try:  # from the first submission on: Ctrl-C may come at any moment, and the pool waits for its threads
+                for number in range(len(todo)):
+                    futures[pool.submit(run, number)] = number
                 for future in as_completed(futures):
                     number = futures[future]
                     error = future.exception()

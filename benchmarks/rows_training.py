@@ -1,0 +1,141 @@
+"""Rows of the comparison for training: one iteration of each algorithm, as it runs inside ``simulate``; float32.
+
+The data has the shapes of MNIST and COVERTYPE and random values: an iteration costs the same on the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from measure import Call, Row
+from numpy.typing import NDArray
+
+from byzadmm import ADMM, SGD, attacks, datasets, partition, reference, simulate_many, steps
+from byzadmm.reference import training
+from byzadmm.simulation import _Setup
+
+__all__ = ["rows"]
+
+Array = NDArray[Any]
+
+TURN = 5  # iterations per call
+M, Q = 20, 8
+
+
+def random_data(n: int, features: int, classes: int, dtype: str) -> datasets.Dataset:
+    rng = np.random.default_rng(0)
+    if dtype == "uint8":
+        x = rng.integers(0, 256, (n, features), np.uint8)
+    else:
+        x = rng.standard_normal((n, features), np.float32)
+    y = rng.integers(0, classes, n)
+    return datasets.from_arrays(x, y, x[:100], y[:100], n_classes=classes, name="random")
+
+
+def mnist() -> datasets.Dataset:
+    return random_data(60000, 784, 10, "uint8")
+
+
+def covtype() -> datasets.Dataset:
+    return random_data(465264, 54, 7, "float32")
+
+
+def admm() -> ADMM:
+    return ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2, 5), worker_step=steps.inv_sqrt(0.1, 5))
+
+
+def native(data: datasets.Dataset, algorithm: Any, attack: Any, threads: int = 1, m: int = M, turn: int = TURN) -> Call:
+    """``turn`` iterations on from where the last call ended."""
+    parts = partition.iid(data.train_y, m, seed=0)
+    q = Q * m // M
+    setup = _Setup.build(data, parts, algorithm, attack, q, None, 32, 0.01, 0, "float32", threads, "softmax", 1)
+    state = setup.initial_state(None, None)
+    k = [1]
+
+    def advance() -> None:
+        setup.advance(state, k[0], turn)
+        k[0] += turn
+
+    return advance
+
+
+def batched_numpy(data: datasets.Dataset) -> Call:
+    """The transcription in ``byzadmm.reference``, all workers at once, with NumPy's own generator for the batches."""
+    parts = [np.asarray(part) for part in partition.iid(data.train_y, M, seed=0)]
+    rng = np.random.default_rng(0)
+    table = np.stack([part[: min(map(len, parts))] for part in parts])
+    d = data.n_classes * (data.train_x.shape[1] + 1)
+
+    def draw(k: int) -> Array:
+        return np.take_along_axis(table, rng.integers(0, table.shape[1], (M, 32)), axis=1)
+
+    settings = admm()
+    run = training.train_admm(
+        training.softmax_gradients(data.train_x, data.train_y, parts, n_classes=data.n_classes, draw=draw),
+        np.zeros(d, np.float32),
+        np.zeros((M, d), np.float32),
+        lam=settings.lam,
+        beta=settings.beta,
+        rho=0.01,
+        master_step=settings.master_step,
+        worker_step=settings.worker_step,
+        attack=reference.sign_flip(-3.0),
+        byzantine=range(M - Q, M),
+    )
+
+    def advance() -> None:
+        for _ in range(TURN):
+            next(run)
+
+    return advance
+
+
+def versus_numpy(data: Callable[[], datasets.Dataset], threads: int) -> tuple[Call, Call]:
+    made = data()
+    return native(made, admm(), attacks.SignFlip(), threads), batched_numpy(made)
+
+
+def attack_cost() -> tuple[Call, Call]:
+    data = mnist()
+    return native(data, admm(), attacks.Gaussian()), native(data, admm(), attacks.Zero())
+
+
+def rule_cost(rule: str) -> tuple[Call, Call]:
+    data = mnist()
+    return tuple(native(data, SGD(rule=r, step=steps.power(1e-4)), attacks.SignFlip()) for r in (rule, "mean"))  # type: ignore[return-value]
+
+
+def many_workers() -> tuple[Call, Call]:
+    data = mnist()
+    return native(data, admm(), attacks.SignFlip(), m=100 * M, turn=1), native(data, admm(), attacks.SignFlip(), turn=1)
+
+
+def side_by_side() -> tuple[Call, Call]:
+    data = mnist()
+    shared: dict[str, Any] = {
+        "dataset": data,
+        "parts": partition.iid(data.train_y, M, seed=0),
+        "algorithm": admm(),
+        "attack": attacks.SignFlip(),
+        "n_byzantine": Q,
+        "iterations": 100,
+        "eval_every": 100,
+    }
+    configs = [shared | {"seed": seed} for seed in range(8)]
+    return (lambda: simulate_many(configs, workers=2)), (lambda: simulate_many(configs, workers=1))
+
+
+def rows() -> list[Row]:
+    area = "training, one iteration, 20 workers x 32 samples, 8 Byzantine, float32"
+    return [
+        Row(area, "ADMM, MNIST uint8, sign-flip", "batched NumPy", lambda: versus_numpy(mnist, 1), at_least=2.5),
+        Row(area, "the same, two threads", "batched NumPy", lambda: versus_numpy(mnist, 2), at_least=4, threads=2),
+        Row(area, "ADMM, COVERTYPE, sign-flip", "batched NumPy", lambda: versus_numpy(covtype, 1), at_least=10),
+        Row(area, "ADMM, MNIST, Gaussian attack", "zero attack", attack_cost, at_most=1.15),
+        Row(area, "SGD with median", "SGD with mean", lambda: rule_cost("median"), at_most=1.5),
+        Row(area, "SGD with geometric median", "SGD with mean", lambda: rule_cost("geometric_median"), at_most=1.5),
+        Row(area, "ADMM, 2000 workers", "20 workers", many_workers, at_most=100),
+        Row(area, "simulate_many, 8 runs, 2 at once", "one after the other", side_by_side, at_least=1.8, threads=2),
+    ]
