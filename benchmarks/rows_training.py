@@ -5,6 +5,7 @@ The data has the shapes of MNIST and COVERTYPE and random values: an iteration c
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,30 @@ def batched_numpy(data: datasets.Dataset) -> Call:
     return advance
 
 
+def torch_loop(data: datasets.Dataset) -> Call:
+    """Only the gradients: worker by worker, a linear model, cross-entropy and autograd, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    x, y = torch.from_numpy(data.train_x), torch.from_numpy(data.train_y)
+    models = [torch.nn.Linear(x.shape[1], data.n_classes) for _ in range(M)]
+    rng = np.random.default_rng(0)
+
+    def advance() -> None:
+        for _ in range(TURN):
+            for model in models:
+                rows = torch.from_numpy(rng.integers(0, len(x), 32))
+                model.zero_grad()
+                torch.nn.functional.cross_entropy(model(x[rows].float()), y[rows]).backward()
+
+    return advance
+
+
+def versus_torch() -> tuple[Call, Call]:
+    data = mnist()
+    return native(data, admm(), attacks.SignFlip(), 2), torch_loop(data)
+
+
 def versus_numpy(data: Callable[[], datasets.Dataset], threads: int) -> tuple[Call, Call]:
     made = data()
     return native(made, admm(), attacks.SignFlip(), threads), batched_numpy(made)
@@ -129,9 +154,11 @@ def side_by_side() -> tuple[Call, Call]:
 
 def rows() -> list[Row]:
     area = "training, one iteration, 20 workers x 32 samples, 8 Byzantine, float32"
+    torch_rows = [Row(area, "the same, two threads", "PyTorch gradients", versus_torch, at_least=10, threads=2)]
     return [
         Row(area, "ADMM, MNIST uint8, sign-flip", "batched NumPy", lambda: versus_numpy(mnist, 1), at_least=2.5),
         Row(area, "the same, two threads", "batched NumPy", lambda: versus_numpy(mnist, 2), at_least=4, threads=2),
+        *(torch_rows if importlib.util.find_spec("torch") else []),
         Row(area, "ADMM, COVERTYPE, sign-flip", "batched NumPy", lambda: versus_numpy(covtype, 1), at_least=10),
         Row(area, "ADMM, MNIST, Gaussian attack", "zero attack", attack_cost, at_most=1.15),
         Row(area, "SGD with median", "SGD with mean", lambda: rule_cost("median"), at_most=1.5),
