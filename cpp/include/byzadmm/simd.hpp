@@ -57,21 +57,45 @@ BYZ_ALWAYS_INLINE void store(T* p, vec<T> v) {
   std::memcpy(p, &v, sizeof v);
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// All ones in the first `count` lanes (0 <= count <= lanes).
+template <class T>
+BYZ_ALWAYS_INLINE __m256i first_lanes(index_t count) {
+  constexpr index_t L = lanes<T>;
+  static constexpr int_of<T> kOnes[2 * L] = {
+      -1, -1, -1, -1, L > 4 ? -1 : 0, L > 4 ? -1 : 0, L > 4 ? -1 : 0, L > 4 ? -1 : 0};
+  __m256i mask;
+  std::memcpy(&mask, kOnes + (L - count), sizeof mask);
+  return mask;
+}
+#endif
+
 /// The first `count` elements at p, `fill` in the other lanes; reads nothing past p + count.
 template <class T>
 BYZ_ALWAYS_INLINE vec<T> load_part(const T* p, index_t count, T fill = T(0)) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  const __m256i mask = first_lanes<T>(count);
+  vec<T> v;
+  if constexpr (sizeof(T) == 4) v = (vec<T>)_mm256_maskload_ps(p, mask);
+  else v = (vec<T>)_mm256_maskload_pd(p, mask);
+  return (vec<int_of<T>>)mask != 0 ? v : splat(fill);
+#else
   vec<T> v = splat(fill);
   for (index_t l = 0; l < count; ++l) v[l] = p[l];
   return v;
+#endif
 }
 
 template <class T>
 BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) _mm256_maskstore_ps(p, first_lanes<T>(count), (__m256)v);
+  else _mm256_maskstore_pd(p, first_lanes<T>(count), (__m256d)v);
+#else
   for (index_t l = 0; l < count; ++l) p[l] = v[l];
+#endif
 }
 
-/// a < b ? a : b lane by lane: b where either is NaN. The builtin says in one statement what the comparison says in
-/// two, which the compiler notices when it reads thousands of them (it builds the networks four times as fast).
 template <class V>
 BYZ_ALWAYS_INLINE V min(V a, V b) {
 #if defined(__AVX__) && !defined(__AVX512F__)
