@@ -1,7 +1,7 @@
 // What this CPU can run; built without any instruction-set flag, so that it runs everywhere.
 #include "pybind.hpp"
 
-PYBIND11_MODULE(_cpu, m, py::mod_gil_not_used()) {
+PYBIND11_MODULE(_cpu, m) {
   m.doc() = "Instruction sets of this CPU.";
   m.def(
       "supports",

@@ -5,7 +5,7 @@
 #define BYZADMM_TEXT_(x) #x
 #define BYZADMM_TEXT(x) BYZADMM_TEXT_(x)
 
-PYBIND11_MODULE(BYZADMM_MODULE, m, py::mod_gil_not_used()) {
+PYBIND11_MODULE(BYZADMM_MODULE, m) {
   byzadmm::watch_forks();
   m.doc() = "byzadmm's kernels; use byzadmm.kernels and byzadmm.aggregate, which check their arguments.";
   m.attr("__version__") = BYZADMM_TEXT(BYZADMM_VERSION);
