@@ -8,7 +8,9 @@ function
 
 with everybody's honest ``messages`` (m, d), the master's ``x0``, the message's index ``k``, the Byzantine workers'
 numbers, a ``numpy.random.Generator`` of its own for every iteration, and the algorithm's settings. If it has an
-attribute ``sends = "dual"``, its result is ADMM's outgoing dual itself.
+attribute ``sends = "dual"``, its result is ADMM's outgoing dual itself. With an attribute ``sees = "own"`` it promises
+to make the message of worker j from ``messages[j]``, ``x0`` and ``k`` alone; a process that holds j but not the others
+then has no need to follow them (it sees NaN in their rows, and only its own workers in ``byzantine``).
 
 :class:`MinMax` and :class:`WorstCase` adapt to the messages of each iteration; they run step by step.
 """
@@ -75,6 +77,8 @@ class Attack:
     """Base of the built-in attacks: settings, and how the native side is told about them."""
 
     sends: ClassVar[str] = "message"
+    #: "own": a liar's message depends on no other worker's; "all": it may.
+    sees: ClassVar[str] = "all"
     poisons_labels: ClassVar[bool] = False
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec | None:
@@ -101,6 +105,8 @@ class Attack:
 class Gaussian(Attack):
     """Independent ``N(0, std^2)`` in every element, fresh for every iteration and worker."""
 
+    sees: ClassVar[str] = "own"
+
     std: float = 100.0
 
     def __post_init__(self) -> None:
@@ -113,6 +119,8 @@ class Gaussian(Attack):
 @dataclass(frozen=True)
 class SignFlip(Attack):
     """``scale * own message``, with ``scale = -3`` in the paper."""
+
+    sees: ClassVar[str] = "own"
 
     scale: float = -3.0
 
@@ -142,6 +150,8 @@ class Duplicate(Attack):
 class SmallValue(Attack):
     """``u^k = x0^k - eps / max(k (k+1), 1)`` (Example ``ex``)."""
 
+    sees: ClassVar[str] = "own"
+
     eps: float = 0.5
 
     def __post_init__(self) -> None:
@@ -154,6 +164,8 @@ class SmallValue(Attack):
 @dataclass(frozen=True)
 class LargeValue(Attack):
     """``u^k = x0^k - (4 lam / beta) (-1)^k`` (Example ``ex``); beta is the algorithm's, 1 where it has none."""
+
+    sees: ClassVar[str] = "own"
 
     beta: float | None = None
 
@@ -170,6 +182,7 @@ class LargeValue(Attack):
 class DualOscillation(Attack):
     """The dual itself: ``lam (-1)^k`` in every element (section 4.2); lam = 1 where the algorithm has none."""
 
+    sees: ClassVar[str] = "own"
     sends: ClassVar[str] = "dual"
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
@@ -180,6 +193,8 @@ class DualOscillation(Attack):
 class Zero(Attack):
     """Zeros."""
 
+    sees: ClassVar[str] = "own"
+
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         return _spec("constant", 0.0)
 
@@ -188,6 +203,8 @@ class Zero(Attack):
 class NonFinite(Attack):
     """NaN in every element: gives its sender away."""
 
+    sees: ClassVar[str] = "own"
+
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         return _spec("constant", math.nan)
 
@@ -195,6 +212,8 @@ class NonFinite(Attack):
 @dataclass(frozen=True)
 class SameValue(Attack):
     """``v`` in every element."""
+
+    sees: ClassVar[str] = "own"
 
     v: float = 1.0
 
@@ -209,6 +228,7 @@ class SameValue(Attack):
 class LabelFlip(Attack):
     """The worker follows the algorithm, but on labels ``K - 1 - y``: softmax regression only."""
 
+    sees: ClassVar[str] = "own"
     poisons_labels: ClassVar[bool] = True
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
@@ -293,8 +313,6 @@ class MinMax(Attack):
 
     direction: str = "std"
     factor: float = 1.0
-
-    sees: ClassVar[str] = "all"
 
     def __post_init__(self) -> None:
         check_choice(self.direction, "direction", ("std", "unit", "sign"))
@@ -390,8 +408,6 @@ class WorstCase(Attack):
     high: float | None = field(default=None, kw_only=True)
     grid: int = field(default=9, kw_only=True)
     refine: int = field(default=6, kw_only=True)
-
-    sees: ClassVar[str] = "all"
 
     def __post_init__(self) -> None:
         known = self._known()
