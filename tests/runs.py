@@ -175,9 +175,8 @@ def transcription(
         sends_dual = getattr(attack, "sends", "") == "dual"
     common: dict[str, Any] = {"rho": rho, "attack": attack, "byzantine": byzantine, "first_k": first_k}
     if isinstance(algorithm, SGD):
-        run = ref.train_sgd(
-            gradients, x0, m, rule=algorithm.rule, f=algorithm.f, ideal=algorithm.ideal, step=algorithm.step, **common
-        )
+        common |= {"rule": algorithm.rule, "f": algorithm.f, "ideal": algorithm.ideal, "momentum": algorithm.momentum}
+        run = ref.train_sgd(gradients, x0, m, step=algorithm.step, **common)
     else:
         common |= {"lam": algorithm.lam, "master_step": algorithm.master_step, "worker_step": algorithm.worker_step}
         if isinstance(algorithm, ADMM):
