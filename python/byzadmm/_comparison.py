@@ -205,7 +205,8 @@ def _number(text: str, what: str) -> int | float | str | None:
             return kind(text)
         except ValueError:
             continue
-    if re.fullmatch(r"[a-z]+", text):  # a choice such as even=low; the function it goes to knows which are allowed
+    # A choice such as even=low or family=inner-product; the function it goes to knows which are allowed.
+    if re.fullmatch(r"[a-z]+([-_][a-z]+)*", text):
         return text
     raise ValueError(f"{what}: expected a number, got {text!r}")
 

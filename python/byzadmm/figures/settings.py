@@ -47,6 +47,8 @@ ATTACKS: dict[str, Callable[..., Any]] = {
     "label-flip": attacks.LabelFlip,
     "alie": attacks.ALIE,
     "inner-product": attacks.InnerProduct,
+    "min-max": attacks.MinMax,
+    "worst-case": attacks.WorstCase,
 }
 
 #: Parameters that each kind of algorithm takes in a settings file.

@@ -24,6 +24,7 @@ __all__ = [
     "gaussian",
     "inner_product",
     "large_value",
+    "min_max",
     "quadratic_gradients",
     "saga_gradients",
     "same_value",
@@ -303,6 +304,29 @@ def inner_product(eps: float = 1.0) -> Attack:
     return lambda messages, x0, k, byzantine: _all(
         -eps * np.delete(messages, list(byzantine), axis=0).mean(axis=0), byzantine
     )
+
+
+def min_max(direction: str = "std", factor: float = 1.0) -> Attack:
+    """``mean + factor gamma p``, as far from regular messages as two of them are apart; ``gamma`` by bisection."""
+
+    def attack(messages: Array, x0: Array, k: int, byzantine: Sequence[int]) -> Array:
+        regular = np.delete(messages, list(byzantine), axis=0)
+        mean = regular.mean(axis=0)
+        p = -{"std": regular.std(axis=0), "unit": mean, "sign": np.sign(mean)}[direction]
+        widest = max(np.linalg.norm(x - y) for x in regular for y in regular)
+
+        def fits(gamma: float) -> bool:
+            return bool(max(np.linalg.norm(mean + gamma * p - x) for x in regular) <= widest)
+
+        low, high = 0.0, 1.0
+        while p.any() and fits(high):
+            low, high = high, 2 * high
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return _all(mean + factor * low * p, byzantine)
+
+    return attack
 
 
 def _all(row: Array, byzantine: Sequence[int]) -> Array:
