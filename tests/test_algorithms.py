@@ -32,7 +32,7 @@ STEP = steps.constant(0.1)
         (lambda: RSA(step=STEP, master_step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or"),
         (lambda: RSA(step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: RSA(master_step=STEP, worker_step=1), TypeError, "worker_step: expected a step size"),  # type: ignore[arg-type]
-        (lambda: SGD(rule="krum"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
+        (lambda: SGD(rule="krumm"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
         (lambda: SGD(rule=3), TypeError, "rule: expected a name or a callable, got int"),  # type: ignore[arg-type]
         (lambda: SGD(step=0.1), TypeError, "step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: SGD(f=-1), ValueError, "f: expected an integer >= 0, got -1"),
@@ -66,6 +66,8 @@ def test_descriptions_are_plain_values() -> None:
         "step": "Power(c=0.0001, p=0.5)",
         "f": 2,
         "ideal": True,
+        "momentum": 0.0,
+        "variance_reduction": None,
     }
     assert "median" in SGD(rule=aggregate.median).describe()["rule"]
 

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core, losses, steps
-from byzadmm._arrays import Array, as_float, as_index, as_samples
+from byzadmm._arrays import Array, as_index, as_samples
+from byzadmm._roles import Master, State, Workers, checked_vector, play
+from byzadmm._saga import Samples
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
@@ -30,12 +32,13 @@ from byzadmm.results import Result, read_npz, write_npz
 __all__ = ["simulate", "simulate_many"]
 
 Algorithm = ADMM | RSA | SGD
-State = dict[str, Array]
 Progress = Callable[[int, int], None]
 
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
-_USER_ATTACK = 2  # Purpose::user_attack of cpp/include/byzadmm/attacks.hpp
+
+# What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
+_HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
 
 
 def simulate(
@@ -122,7 +125,7 @@ def simulate(
     if record is not None:
         check_choice(record, "record", ("trajectory",))
     state = setup.initial_state(x0_init, x_init)
-    goal = None if optimum is None else _vector(optimum, "optimum", setup.d)
+    goal = None if optimum is None else checked_vector(optimum, "optimum", setup.d)
     history = _History(setup, goal, record is not None)
     config = setup.describe() | {"iterations": total, "eval_every": interval, "record": record}
     fingerprint = _fingerprint(config, state, setup, goal) if checkpoint is not None else ""
@@ -171,6 +174,7 @@ class _Setup:
     loss: Any
     dataset: Dataset | None
     native_loss: _core.Loss | None
+    samples: Samples | None
     spec: Spec | None
     labels: dict[str, Any]
     inputs: list[Array]
@@ -228,7 +232,13 @@ class _Setup:
             spec = None
         if isinstance(algorithm, SGD):
             algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
+            if algorithm.variance_reduction is not None and not softmax:
+                raise ValueError(
+                    f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
+                    f"{type(loss).__name__}"
+                )
         native: _core.Loss | None = None
+        samples: Samples | None = None
         inputs: list[Array] = []
         if softmax and dataset is not None:
             poisoned = np.zeros(m, np.bool_)
@@ -248,6 +258,8 @@ class _Setup:
                 kind == np.float32,
             )
             inputs = [dataset.train_x, labels, *indices]
+            flipped = frozenset(active) if poisons else frozenset()
+            samples = Samples(dataset.train_x, labels, indices, dataset.n_classes, float(dataset.scale), flipped)
         elif isinstance(loss, losses.Quadratic):
             native = _core.Loss.quadratic(
                 loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
@@ -275,6 +287,7 @@ class _Setup:
             loss=loss,
             dataset=dataset,
             native_loss=native,
+            samples=samples,
             spec=spec,
             labels=described,
             inputs=inputs,
@@ -294,30 +307,11 @@ class _Setup:
         }
 
     def initial_state(self, x0_init: Any, x_init: Any) -> State:
-        """x0, what the workers hold, what the Byzantine ones sent, and who was thrown out."""
-        m, d, q = self.m, self.d, len(self.byzantine)
-
-        def zeros(*shape: int) -> Array:
-            return np.zeros(shape, self.dtype)
-
-        state = {"x0": zeros(d), "eliminated": np.full(m, -1, np.int64), "lies": zeros(q, d)}
-        if x0_init is not None:
-            state["x0"][:] = _vector(x0_init, "x0_init", d)
-        if isinstance(self.algorithm, SGD):
-            if x_init is not None:
-                raise ValueError("x_init: SGD's workers have no models of their own")
-            return state | {"g": zeros(m, d)}
-        state["x"] = zeros(m, d)
-        if x_init is not None:
-            models = as_float(x_init, "x_init")
-            if models.shape != (m, d):
-                raise ValueError(f"x_init: expected shape {(m, d)}, got {models.shape}")
-            if not np.all(np.isfinite(models)):
-                raise ValueError("x_init: expected finite numbers")
-            state["x"][:] = models
-        if isinstance(self.algorithm, ADMM):
-            state |= {"eta": zeros(m, d), "eta_prev": zeros(m, d), "sent": zeros(q, d), "sent_prev": zeros(q, d)}
-        return state
+        """x0, who was thrown out, what the workers hold, and what the Byzantine ones sent."""
+        master = Master(self, x0_init).state()
+        # What the master heard is what the workers sent: no need to keep it twice.
+        own = {name: array for name, array in master.items() if name not in _HEARD}
+        return own | Workers(self, range(self.m), x_init).state()
 
     def advance(self, state: State, first: int, count: int) -> None:
         """Iterations ``first .. first+count-1``, natively if every part is native."""
@@ -343,132 +337,16 @@ class _Setup:
         else:
             _core.run_rsa(self.native_loss, state, algorithm.lam, self.rho, master, worker, *tail)
 
-    # --- step by step: the same kernels in the same order as cpp/include/byzadmm/simulation.hpp ----------------------
-
     def _advance_stepwise(self, state: State, first: int, count: int) -> None:
-        step = {ADMM: self._step_admm, RSA: self._step_rsa, SGD: self._step_sgd}[type(self.algorithm)]
+        """The same by the two sides of a round, a call from Python for every kernel."""
+        workers, master = Workers(self, range(self.m)), Master(self)
+        workers.restore(state)
+        dual = isinstance(self.algorithm, ADMM)
+        heard = {name: workers.outgoing(*parts) for name, parts in _HEARD.items()} if dual else {}
+        master.restore(state | heard)
         for k in range(first, first + count):
-            step(state, k)
-
-    def _step_admm(self, state: State, k: int) -> None:
-        algorithm = self.algorithm
-        assert isinstance(algorithm, ADMM)
-        alpha0 = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
-        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
-        x0, x, eta, eta_prev = state["x0"], state["x"], state["eta"], state["eta_prev"]
-        now, before = self._outgoing(state, "eta", "sent"), self._outgoing(state, "eta_prev", "sent_prev")
-        _core.admm_master_step(x0, now, before, x0, alpha0, self.rho, self.threads)
-        g = self._gradients(x, range(self.m), k)
-        _core.admm_worker_step(x, g, eta, eta_prev, x, alpha, self.threads)
-        _core.admm_dual_step(eta, x, x0, eta_prev, algorithm.beta, algorithm.lam, self.threads)
-        state["eta"], state["eta_prev"] = eta_prev, eta
-        if self.byzantine:
-            lies, sent, sent_prev = state["lies"], state["sent"], state["sent_prev"]
-            self._lie(x, x0, k + 1, lies)
-            if getattr(self.attack, "sends", "message") == "dual":
-                sent_prev[:] = lies
-            else:
-                _core.admm_dual_step(sent, lies, x0, sent_prev, algorithm.beta, algorithm.lam, self.threads)
-            state["sent"], state["sent_prev"] = sent_prev, sent
-        self._screen(state, k, state["eta"], state["sent"], algorithm.lam)
-
-    def _step_rsa(self, state: State, k: int) -> None:
-        algorithm = self.algorithm
-        assert isinstance(algorithm, RSA)
-        alpha0 = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
-        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
-        x0, x = state["x0"], state["x"]
-        if self.byzantine:
-            self._lie(x, x0, k, state["lies"])
-        self._screen(state, k, x, state["lies"], 0.0)
-        following = np.empty_like(x0)
-        heard = self._outgoing(state, "x", "lies")
-        _core.rsa_master_step(x0, heard, following, alpha0, algorithm.lam, self.rho, self.threads)
-        g = self._gradients(x, range(self.m), k)
-        _core.rsa_worker_step(x, g, x0, x, alpha, algorithm.lam, self.threads)
-        x0[:] = following
-
-    def _step_sgd(self, state: State, k: int) -> None:
-        algorithm = self.algorithm
-        assert isinstance(algorithm, SGD)
-        alpha = float(steps.evaluate(algorithm.step, "step", k, 1)[0])
-        x0, g = state["x0"], state["g"]
-        taking_part = [i for i in range(self.m) if not (algorithm.ideal and i in self.byzantine)]
-        g[taking_part] = self._gradients(x0, taking_part, k)
-        if self.byzantine and not algorithm.ideal:
-            self._lie(g, x0, k, state["lies"])
-        self._screen(state, k, g, state["lies"], 0.0)
-        heard = self._outgoing(state, "g", "lies")
-        direction = np.zeros_like(x0)
-        if len(heard):
-            direction = self._combine(algorithm, heard, int(np.sum(state["eliminated"] >= 0)))
-        _core.sgd_step(x0, direction, x0, alpha, self.rho, self.threads)
-
-    def _combine(self, algorithm: SGD, heard: Array, thrown_out: int) -> Array:
-        out = np.empty(self.d, self.dtype)
-        if algorithm.rule == "mean":
-            if _core.mean(heard, out, None, None, self.threads):
-                _core.mean_scaled(heard, out, None, None, self.threads)
-        elif algorithm.rule == "median":
-            _core.median(heard, out, 0, None, self.threads)
-        elif algorithm.rule == "trimmed_mean":
-            f = min(max(algorithm.f - thrown_out, 0), (len(heard) - 1) // 2)
-            _core.trimmed_mean(heard, out, f, None, self.threads)
-        elif algorithm.rule == "geometric_median":
-            _core.geometric_median(heard, out, None, 1e-6, 1000, None, self.threads)
-        else:
-            assert callable(algorithm.rule)
-            made = _vector(algorithm.rule(heard), "rule", self.d, finite=False)
-            with np.errstate(over="ignore"):
-                out[:] = made
-        return out
-
-    def _outgoing(self, state: State, honest: str, lies: str) -> Array:
-        """Messages in worker order, without the thrown out (and without the absent of Ideal SGD)."""
-        messages = state[honest].copy()
-        absent = isinstance(self.algorithm, SGD) and self.algorithm.ideal
-        if not absent:
-            messages[self.byzantine] = state[lies]
-        keep = state["eliminated"] < 0
-        if absent:
-            keep[self.byzantine] = False
-        return np.ascontiguousarray(messages[keep])
-
-    def _gradients(self, models: Array, workers: Sequence[int], k: int) -> Array:
-        out = np.empty((len(workers), self.d), self.dtype)
-        if self.native_loss is not None:
-            self.native_loss.gradients(models, list(workers), k, out, self.threads)
-            return out
-        for row, worker in enumerate(workers):
-            at = models if models.ndim == 1 else models[worker]
-            made = _vector(self.loss.gradient(at.copy(), worker=worker, k=k), "loss.gradient", self.d, finite=False)
-            with np.errstate(over="ignore"):  # too large for float32 is an infinity there, and gives its worker away
-                out[row] = made
-        return out
-
-    def _lie(self, honest: Array, x0: Array, k: int, out: Array) -> None:
-        if self.spec is not None:
-            _core.attack_messages(self.spec, honest, self.byzantine, x0, k, self.seed, out, self.threads)
-            return
-        assert self.attack is not None
-        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, _USER_ATTACK, 0, k]))
-        made = self.attack(
-            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self.byzantine), rng=rng, algorithm=self.algorithm
-        )
-        messages = as_float(made, "attack")
-        if messages.shape != out.shape:
-            raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
-        with np.errstate(over="ignore"):
-            out[:] = messages
-
-    def _screen(self, state: State, k: int, honest: Array, lies: Array, bound: float) -> None:
-        """A message that is not finite, or a dual out of range, gives its sender away (paper, below ``eq11``)."""
-        good = np.array(_core.acceptable(honest, bound))
-        if self.byzantine:
-            absent = isinstance(self.algorithm, SGD) and self.algorithm.ideal
-            good[self.byzantine] = True if absent else _core.acceptable(lies, bound)
-        eliminated = state["eliminated"]
-        eliminated[~good & (eliminated < 0)] = k
+            play(k, master, lambda k, x0: (workers.answer(k, x0), None))
+        state |= workers.state()
 
 
 class _History:
@@ -658,15 +536,6 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
         raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
     kind: np.dtype[Any] = np.dtype(name)
     return kind
-
-
-def _vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
-    array = as_float(value, name)
-    if array.shape != (d,):
-        raise ValueError(f"{name}: expected shape ({d},), got {array.shape}")
-    if finite and not np.all(np.isfinite(array)):
-        raise ValueError(f"{name}: expected finite numbers")
-    return array
 
 
 def _name(part: Any) -> str:
