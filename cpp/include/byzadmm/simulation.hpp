@@ -194,32 +194,36 @@ void apply_rule(const RuleSpec& spec, Rows<T> x, index_t thrown_out, double* sha
   }
 }
 
-/// SGD: x0 (d); g (m, d) gradients at x0; lies (q, d); direction (d).
+/// SGD: x0 (d); g (m, d) gradients at x0; momentum (m, d) or nullptr; lies (q, d); direction (d).
 template <class T>
 struct SgdState {
-  T *x0, *g, *lies, *direction;
+  T *x0, *g, *momentum, *lies, *direction;
 };
 
-/// x0 <- x0 - alpha (rule(messages) + rho x0).  With `ideal` the Byzantine workers take no part.
+/// x0 <- x0 - alpha (rule(messages) + rho x0), the messages being gradients, or what momentum_step makes of them.  With
+/// `ideal` the Byzantine workers take no part.
 template <class T>
-void run_sgd(Loss<T>& loss, SgdState<T> s, const RuleSpec& rule, double rho, bool ideal, const Cast<T>& cast,
-             const double* alpha, std::int64_t first, index_t count) {
+void run_sgd(Loss<T>& loss, SgdState<T> s, const RuleSpec& rule, double rho, double beta, bool ideal,
+             const Cast<T>& cast, const double* alpha, std::int64_t first, index_t count) {
   const index_t m = cast.m, d = cast.d;
   const auto slot_of = cast.slot_of();
   std::vector<const T*> heard;
   std::vector<double> share(static_cast<std::size_t>(m));
   loss.reserve(cast.threads);
+  T* honest = s.momentum ? s.momentum : s.g;
   const auto message = [&](index_t i) -> const T* {
     const index_t slot = slot_of[static_cast<std::size_t>(i)];
-    if (slot < 0) return s.g + i * d;
+    if (slot < 0) return honest + i * d;
     return ideal ? nullptr : s.lies + slot * d;
   };
   for (index_t t = 0; t < count; ++t) {
     const std::int64_t k = first + t;
     for_tasks(m, cast.threads, [&](index_t i, int slot) {
-      if (!ideal || slot_of[static_cast<std::size_t>(i)] < 0) loss.gradient(i, s.x0, k, s.g + i * d, slot);
+      if (ideal && slot_of[static_cast<std::size_t>(i)] >= 0) return;
+      loss.gradient(i, s.x0, k, s.g + i * d, slot);
+      if (s.momentum) momentum_step<T>(s.momentum + i * d, s.g + i * d, static_cast<T>(beta), d, 1);
     });
-    if (!ideal) cast.lie(s.g, s.x0, k, s.lies);
+    if (!ideal) cast.lie(honest, s.x0, k, s.lies);
     cast.screen(k, std::numeric_limits<T>::max(), message);
     heard.clear();
     index_t thrown_out = 0;
