@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from byzadmm import ADMM, RSA, SGD, aggregate, steps
+from byzadmm import ADMM, RSA, SGD, aggregate, aggregators, steps
 
 STEP = steps.constant(0.1)
 
@@ -69,7 +69,14 @@ def test_descriptions_are_plain_values() -> None:
         "momentum": 0.0,
         "variance_reduction": None,
     }
-    assert "median" in SGD(rule=aggregate.median).describe()["rule"]
+    assert SGD(rule=aggregate.median).describe()["rule"] == "median"
+
+
+def test_a_description_is_the_same_in_every_process() -> None:
+    chain = aggregators.Chain([aggregators.NNM(f=1), aggregate.median])
+    for rule in (lambda X: X[0], chain, [aggregators.NNM(f=1), chain], ["nnm", aggregate.median]):
+        assert "0x" not in str(SGD(rule=rule, step=lambda k: 0.1).describe())
+    assert SGD(rule=chain).describe()["rule"] == ["NNM(nonfinite='exclude', f=1)", "median"]
 
 
 def test_native_rules() -> None:

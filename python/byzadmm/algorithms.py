@@ -37,8 +37,8 @@ def _plain(value: Any) -> Any:
     """Functions by name: where one lies in memory is another matter in every process."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+    if isinstance(value, (tuple, aggregators.Chain)):
+        return [_plain(item) for item in (value if isinstance(value, tuple) else value.links)]
     return getattr(value, "__qualname__", None) or repr(value)
 
 

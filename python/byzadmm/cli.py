@@ -524,11 +524,11 @@ def _list_algorithms() -> list[dict[str, str]]:
     about = {
         "admm": ("lam, beta, master-step, worker-step", _first_line(ADMM)),
         "rsa": ("lam, step or master-step, worker-step", _first_line(RSA)),
-        "sgd": ("step, rule", _first_line(SGD)),
+        "sgd": ("step, rule, f, momentum, variance-reduction", _first_line(SGD)),
         "ideal": ("step", "SGD without the Byzantine workers: the reference of every comparison."),
     }
     for name, rule in comparison.rule_table().items():
-        about[name] = ("step", f"SGD with this rule. {_first_line(rule)}")
+        about[name] = ("those of sgd", f"SGD with this rule. {_first_line(rule)}")
     return [
         {"name": name, "settings": about[name][0], "about": about[name][1]} for name in comparison.algorithm_names()
     ]
