@@ -15,6 +15,7 @@ from byzadmm import reference as ref
 __all__ = [
     "ALGORITHMS",
     "ATTACKS",
+    "KILLED",
     "M",
     "NativeGradients",
     "Q",
@@ -55,6 +56,12 @@ ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
     "trimmed_mean": SGD(rule="trimmed_mean", f=Q, step=_STEP),
     "geometric_median": SGD(rule="geometric_median", step=_STEP),
     "ideal": SGD(ideal=True, step=_STEP),
+}
+
+#: Runs that are killed and resumed: every kind of state that a checkpoint holds.
+KILLED: dict[str, ADMM | RSA | SGD] = {
+    **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
+    "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
 }
 
 

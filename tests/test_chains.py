@@ -166,7 +166,7 @@ def test_a_generator_of_ones_own_is_refused() -> None:
 # --- in training -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("attack", ["none", "sign_flip", "gaussian", "alie", "non_finite"])
+@pytest.mark.parametrize("attack", ["none", "sign_flip", "alie", "non_finite"])
 @pytest.mark.parametrize("name", TWINS)
 def test_rules_in_training_follow_their_twins(name: str, attack: str) -> None:
     f, twin = TWINS[name]

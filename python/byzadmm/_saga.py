@@ -67,9 +67,9 @@ class Saga:
                 _core.philox_integers(drawn, len(part), self.seed, (_BATCH, worker, k))
                 inputs, new = self._residuals(weights, worker, part[drawn])
                 change = new - table[drawn]
-                to[:] = mean + (change.T @ inputs).ravel() / self.batch
+                to[:] = mean + _outer(change, inputs) / self.batch
                 _, once = np.unique(drawn, return_index=True)
-                mean += (change[once].T @ inputs[once]).ravel() / len(part)
+                mean += _outer(change[once], inputs[once]) / len(part)
                 table[drawn] = new
         return out
 
@@ -79,7 +79,7 @@ class Saga:
         for low in range(0, len(part), _BLOCK):
             rows = slice(low, low + _BLOCK)
             inputs, table[rows] = self._residuals(weights, worker, part[rows])
-            mean += (table[rows].T @ inputs).ravel() / len(part)
+            mean += _outer(table[rows], inputs) / len(part)
 
     def _residuals(self, weights: Array, worker: int, rows: Array) -> tuple[Array, Array]:
         """``a`` (n, D+1) and ``p - e_y`` (n, K) of some samples."""
@@ -90,9 +90,15 @@ class Saga:
         labels = samples.y[rows]
         if worker in samples.poisoned:
             labels = samples.n_classes - 1 - labels
-        residuals = inputs @ weights.T
+        residuals = np.einsum("nd,kd->nk", inputs, weights)
         residuals -= residuals.max(axis=1, keepdims=True)
         np.exp(residuals, out=residuals)
         residuals /= residuals.sum(axis=1, keepdims=True)
         residuals[np.arange(len(rows)), labels] -= 1
         return inputs, residuals
+
+
+def _outer(residuals: Array, inputs: Array) -> Array:
+    """``sum_b r_b a_b^T``, flat. Not by BLAS: its threads fight with ours, and the bits must not depend on them."""
+    flat: Array = np.einsum("nk,nd->kd", residuals, inputs).ravel()
+    return flat
