@@ -11,6 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from byzadmm.algorithms import SGD
+
 if TYPE_CHECKING:
     from byzadmm.figures.run import HeatMap, Panel
 
@@ -131,7 +133,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
                     color="white" if legal and values[i, j] < 60 else "black",
                     bbox=None if legal else {"facecolor": "0.93", "edgecolor": "none", "pad": 1.5},
                 )
-    others = [i for i, curve in enumerate(rows) if curve.kind != "sgd"]
+    others = [i for i, curve in enumerate(rows) if not isinstance(curve.algorithm, SGD)]
     if others and others[0]:  # the rules of SGD end here
         ax.axhline(others[0] - 0.5, color="white", linewidth=3)
     ax.set_yticks(range(len(rows)), [curve.label for curve in rows], fontsize=12)

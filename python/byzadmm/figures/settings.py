@@ -145,7 +145,10 @@ class Settings:
             return made
         if made.ideal:
             return made if case.attack is self.attacks[0] else None
-        made = made if made.f else replace(made, f=case.n_byzantine)
+        q, rule = case.n_byzantine, made.rule
+        if isinstance(rule, tuple):  # objects know their f themselves
+            rule = tuple(replace(link, f=q) if getattr(link, "f", None) == 0 else link for link in rule)
+        made = replace(made, rule=rule, f=made.f or q)
         try:
             made.native_rule(self.n_workers)
         except ValueError:
