@@ -399,8 +399,8 @@ def test_values_in_text():
     assert comparison.make_attack("duplicate:worker=3") == attacks.Duplicate(worker=3)
     assert comparison.make_attack("none") is None
     assert comparison.make_attack("min-max:unit,factor=0.5") == attacks.MinMax("unit", 0.5)
-    searched = comparison.make_attack("worst-case:inner-product,rule=trimmed-mean,high=3")
-    assert searched == attacks.WorstCase("inner-product", "trimmed_mean", high=3)
+    searched = comparison.make_attack("worst-case:inner-product,rule=nnm+trimmed-mean,high=3")
+    assert searched == attacks.WorstCase("inner-product", "nnm+trimmed-mean", high=3)
 
 
 def test_rsa_steps():
