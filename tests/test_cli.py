@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -516,6 +517,50 @@ def test_tune_interrupted(call, figures):
     figures.tune = stop
     ended = call("tune", "fig1a")
     assert (ended.code, ended.err) == (130, "byzadmm: interrupted; the same command goes on from the journal\n")
+
+
+def test_reproduce_and_tune_as_json(call, tmp_path):
+    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--json")
+    found = json.loads(ended.out)
+    assert (found["seeds"], found["quick"], found["interrupted"], found["failed"]) == (1, True, False, {})
+    assert [claim["claim"] for claim in found["claims"]] == [10]
+    assert {Path(name).name for name in found["files"]} >= {"example.png", "example.csv", "claims.json"}
+    found = json.loads(call("tune", "fig1a", "--check", "--json").out)
+    assert found["differences"] == []
+    assert 0.5 < found["best"]["rsa"]["accuracy"] < 1
+
+
+def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
+    """A real signal to a real process, sent as soon as the first panel is there."""
+    slow = tmp_path / "slow.toml"
+    slow.write_text(
+        'title = "slow"\ndataset = "digits"\npartition = "iid"\nn_workers = 20\nn_byzantine = 8\n'
+        'iterations = 100000000\neval_every = 100\n[attack]\nname = "sign-flip"\n'
+        "[algorithms.ideal]\nstep = { power = 1.0 }\n"
+    )
+    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behaviour.
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), encoding="utf-8"
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "out" / "example.png").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert "interrupted; what was finished is in" in err
+    assert "Traceback" not in err
+    assert "holds" in out
 
 
 # --- data, list, info, mpi, help -------------------------------------------------------------------------------------

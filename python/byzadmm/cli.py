@@ -210,6 +210,7 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
+    parser.add_argument("--json", action="store_true", help="print JSON: claims and files")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -221,6 +222,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")
     parser.add_argument("--check", action="store_true", help="only compare the settings with the journal's best")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON: what was found, and where it is kept")
 
 
 def _examples(*lines: str) -> str:
@@ -455,9 +457,16 @@ def _reproduce(args: argparse.Namespace) -> int:
     report = figures.reproduce(
         names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
     )
-    print(report.table())
-    if not args.quiet:
-        _remark(*(f"saved {path}" for path in report.paths))
+    if args.json:
+        claims = [claim.record() for claim in report.claims]
+        about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
+        files = [str(path) for path in report.paths]
+        about |= {"interrupted": report.interrupted, "failed": report.failed}
+        _print_json(about | {"claims": claims, "files": files})
+    else:
+        print(report.table())
+        if not args.quiet:
+            _remark(*(f"saved {path}" for path in report.paths))
     if report.interrupted:
         print(f"byzadmm: interrupted; what was finished is in {args.out}", file=sys.stderr)
         return INTERRUPTED
@@ -480,7 +489,11 @@ def _tune(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("byzadmm: interrupted; the same command goes on from the journal", file=sys.stderr)
         return INTERRUPTED
-    print(found.table())
+    if args.json:
+        files = {"settings": str(found.settings), "journal": str(found.journal)}
+        _print_json(files | {"best": found.best, "differences": found.differences})
+    else:
+        print(found.table())
     for difference in found.differences:
         print(f"byzadmm: differs: {difference}", file=sys.stderr)
     return 1 if found.differences else 0
