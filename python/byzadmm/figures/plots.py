@@ -103,7 +103,7 @@ def _draw_maps(panel: HeatMap) -> Figure:
         remarks.append("Ideal SGD: without the Byzantine workers, who are honest under “none”")
     if not all(panel.legal(number, curve) for number in range(len(panel.maps())) for curve in panel.rows_shown()):
         remarks.append("hatched: the rule does not bear so many")
-    figure.supxlabel(". ".join(remarks), fontsize=12)
+    figure.supxlabel("; ".join(remarks), fontsize=12)
     return figure
 
 
