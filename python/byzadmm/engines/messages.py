@@ -26,7 +26,7 @@ _MAGIC, _VERSION = b"BYZA", 1
 _HEADER = struct.Struct("<4sBBBBIIIIqQd")
 HEADER_BYTES = _HEADER.size
 _DTYPES = (np.dtype(np.uint8), np.dtype("<f4"), np.dtype("<f8"))
-_NOTICE_BYTES = 200
+NOTICE_BYTES = 200
 
 #: What :func:`validate` finds wrong with a message, in the order in which it looks.
 FAULTS = {
@@ -186,7 +186,7 @@ def validate(message: Bytes, expected: Expected) -> tuple[str | None, Array | No
     >>> validate(pack(Kind.ROUND, np.ones((2, 3), np.float32), round=6, first=4), owed)
     ('old_round', None)
     """
-    if len(message) > max(expected.nbytes, HEADER_BYTES + _NOTICE_BYTES):
+    if len(message) > max(expected.nbytes, HEADER_BYTES + NOTICE_BYTES):
         return "oversized", None
     header = peek(message)
     if header is None:
@@ -207,7 +207,7 @@ def validate(message: Bytes, expected: Expected) -> tuple[str | None, Array | No
 
 def pack_notice(text: str) -> Bytes:
     """A message that says why a rank gives up."""
-    letters = np.frombuffer(text.encode("ascii", "replace")[:_NOTICE_BYTES].ljust(1), np.uint8)
+    letters = np.frombuffer(text.encode("ascii", "replace")[:NOTICE_BYTES].ljust(1), np.uint8)
     return pack(Kind.NOTICE, letters[None])
 
 
@@ -216,5 +216,5 @@ def read_notice(message: Bytes) -> str | None:
     header = peek(message)
     if header is None or header.kind != Kind.NOTICE:
         return None
-    text = message[HEADER_BYTES : HEADER_BYTES + _NOTICE_BYTES].tobytes().decode("ascii", "replace")
+    text = message[HEADER_BYTES : HEADER_BYTES + NOTICE_BYTES].tobytes().decode("ascii", "replace")
     return "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in text).strip()

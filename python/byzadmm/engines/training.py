@@ -181,7 +181,7 @@ def lead(
         wire=experiment.wire.name,
     )
     token = int(run.fingerprint()[:8], 16) if checkpoint is not None else 0
-    sent: list[Array] = []
+    heard: list[Replies] = []
 
     def begin(done: int) -> None:
         master.restore(state)
@@ -189,18 +189,17 @@ def lead(
 
     def ask(k: int, x0: Array) -> tuple[Array, Mask]:
         replies = engine.exchange(k, x0, deadline)
+        heard[:] = [replies]
         lost = [worker for worker in replies.thrown_out if master.eliminated[worker] < 0]
         master.eliminated[lost] = k
-        sent[:] = [replies.messages]
         return replies.messages, replies.present
 
     def advance(state: dict[str, Array], first: int, count: int) -> None:
         for k in range(first, first + count):
-            before = master.eliminated < 0
             play(k, master, ask)
-            for worker in np.flatnonzero(before & (master.eliminated == k)).tolist():
-                if worker not in engine_losses(k):
-                    finite = bool(np.all(np.isfinite(sent[0][worker])))
+            for worker in np.flatnonzero(master.eliminated == k).tolist():
+                if worker not in heard[0].thrown_out:  # those have their event already
+                    finite = bool(np.all(np.isfinite(heard[0].messages[worker])))
                     what = "out_of_range" if finite else "non_finite"
                     engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))
             if watch is not None:
@@ -209,9 +208,6 @@ def lead(
         if replies is not None:
             state["x"][replies.present] = replies.messages[replies.present]
         state |= master.state()
-
-    def engine_losses(k: int) -> set[int]:
-        return {worker for event in engine.events if event.round == k for worker in event.workers}
 
     return run.train(advance, progress=progress, checkpoint=checkpoint, begin=begin)
 
