@@ -15,6 +15,7 @@ from byzadmm import reference as ref
 __all__ = [
     "ALGORITHMS",
     "ATTACKS",
+    "KILLED",
     "M",
     "NativeGradients",
     "Q",
@@ -55,6 +56,12 @@ ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
     "trimmed_mean": SGD(rule="trimmed_mean", f=Q, step=_STEP),
     "geometric_median": SGD(rule="geometric_median", step=_STEP),
     "ideal": SGD(ideal=True, step=_STEP),
+}
+
+#: Runs that are killed and resumed: every kind of state that a checkpoint holds.
+KILLED: dict[str, ADMM | RSA | SGD] = {
+    **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
+    "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
 }
 
 
@@ -175,9 +182,8 @@ def transcription(
         sends_dual = getattr(attack, "sends", "") == "dual"
     common: dict[str, Any] = {"rho": rho, "attack": attack, "byzantine": byzantine, "first_k": first_k}
     if isinstance(algorithm, SGD):
-        run = ref.train_sgd(
-            gradients, x0, m, rule=algorithm.rule, f=algorithm.f, ideal=algorithm.ideal, step=algorithm.step, **common
-        )
+        common |= {"rule": algorithm.rule, "f": algorithm.f, "ideal": algorithm.ideal, "momentum": algorithm.momentum}
+        run = ref.train_sgd(gradients, x0, m, step=algorithm.step, **common)
     else:
         common |= {"lam": algorithm.lam, "master_step": algorithm.master_step, "worker_step": algorithm.worker_step}
         if isinstance(algorithm, ADMM):

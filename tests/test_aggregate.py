@@ -395,6 +395,20 @@ def test_geometric_median_info_is_the_combination(dtype: str) -> None:
     assert reference.geometric_median_residual(X[rest], z, weights[rest]) <= 2e-6
 
 
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+def test_geometric_median_sees_a_poisoned_row_of_weight_zero(dtype: str, poison: float) -> None:
+    X = np.random.default_rng(13).standard_normal((7, 4)).astype(dtype)
+    weights = np.array([1.0, 2.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+    clean = aggregate.geometric_median(X, weights=weights, nonfinite="raise")
+    X[2, 1] = poison
+    with pytest.raises(ValueError, match=r"^geometric_median: rows \[2\] hold NaN or infinite values$"):
+        aggregate.geometric_median(X, weights=weights, nonfinite="raise")
+    z, info = aggregate.geometric_median(X, weights=weights, return_info=True)
+    assert same_bits(z, clean)
+    assert info.excluded.tolist() == [2]
+    assert np.isnan(aggregate.geometric_median(X, weights=weights, nonfinite="propagate")).all()
+
+
 def test_geometric_median_tells_when_it_has_not_converged() -> None:
     X = np.random.default_rng(14).standard_normal((20, 30))
     X[:8] += 50.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from byzadmm import ADMM, RSA, SGD, aggregate, steps
+from byzadmm import ADMM, RSA, SGD, aggregate, aggregators, steps
 
 STEP = steps.constant(0.1)
 
@@ -32,7 +32,7 @@ STEP = steps.constant(0.1)
         (lambda: RSA(step=STEP, master_step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or"),
         (lambda: RSA(step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: RSA(master_step=STEP, worker_step=1), TypeError, "worker_step: expected a step size"),  # type: ignore[arg-type]
-        (lambda: SGD(rule="krum"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
+        (lambda: SGD(rule="krumm"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
         (lambda: SGD(rule=3), TypeError, "rule: expected a name or a callable, got int"),  # type: ignore[arg-type]
         (lambda: SGD(step=0.1), TypeError, "step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: SGD(f=-1), ValueError, "f: expected an integer >= 0, got -1"),
@@ -66,8 +66,17 @@ def test_descriptions_are_plain_values() -> None:
         "step": "Power(c=0.0001, p=0.5)",
         "f": 2,
         "ideal": True,
+        "momentum": 0.0,
+        "variance_reduction": None,
     }
-    assert "median" in SGD(rule=aggregate.median).describe()["rule"]
+    assert SGD(rule=aggregate.median).describe()["rule"] == "median"
+
+
+def test_a_description_is_the_same_in_every_process() -> None:
+    chain = aggregators.Chain([aggregators.NNM(f=1), aggregate.median])
+    for rule in (lambda X: X[0], chain, [aggregators.NNM(f=1), chain], ["nnm", aggregate.median]):
+        assert "0x" not in str(SGD(rule=rule, step=lambda k: 0.1).describe())
+    assert SGD(rule=chain).describe()["rule"] == ["NNM(nonfinite='exclude', f=1)", "median"]
 
 
 def test_native_rules() -> None:

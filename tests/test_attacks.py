@@ -159,7 +159,7 @@ def test_what_is_refused(make: Any, error: type[Exception], message: str) -> Non
 
 def test_every_attack_is_exported_and_describes_itself() -> None:
     made = [getattr(attacks, name)() for name in attacks.__all__ if name != "Attack"]
-    assert len(made) == 12
+    assert len(made) == 14
     for attack in made:
         described = attack.describe()
         assert json.loads(json.dumps(described)) == described

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import json
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import byzadmm
-from byzadmm import ADMM, RSA, SGD, Result, aggregate, attacks, cli, datasets, steps
+from byzadmm import ADMM, RSA, SGD, Result, aggregate, aggregators, attacks, cli, datasets, steps
 from byzadmm import _comparison as comparison
 from byzadmm.cli import main
 
@@ -190,9 +191,43 @@ def test_rule_of_sgd(call):
     assert (plain["algorithm"], plain["settings"]["rule"]) == ("sgd", "mean")
 
 
-def test_rule_with_settings_runs_as_a_function(call):
+def test_rule_with_settings_runs_as_an_object(call):
     run = json.loads(call("run", *QUICK, "--algorithm", "median:even=low", "--json").out)["runs"][1]
-    assert run["settings"]["rule"] == "Rule(name='median', settings=(('even', 'low'),))"
+    assert run["settings"]["rule"] == ["Median(nonfinite='exclude', even='low', weights=None)"]
+
+
+def test_rules_alone_are_compared(call):
+    words = ["--rule", "krum", "nnm+trimmed-mean", "clip:max-norm=1e+1+median", "-f", "3", "--momentum", "0.5"]
+    ended = call("run", *QUICK, "-q", "4", *words, "--variance-reduction", "saga", "--json")
+    assert ended.code == 0
+    ideal, krum, mixed, clipped = json.loads(ended.out)["runs"]
+    assert [run["algorithm"] for run in (krum, mixed, clipped)] == [words[1], words[2], words[3]]
+    assert (krum["settings"]["rule"], krum["settings"]["f"]) == ("krum", 3)
+    assert (mixed["settings"]["rule"], mixed["settings"]["f"]) == ("nearest_neighbor_mixing+trimmed_mean", 3)
+    assert clipped["settings"]["rule"][0] == "Clipping(nonfinite='exclude', max_norm=10.0)"
+    for run in (ideal, krum, mixed, clipped):
+        assert (run["settings"]["momentum"], run["settings"]["variance_reduction"]) == (0.5, "saga")
+    joined = call("run", *QUICK, "--algorithm", "admm", "sgd", "--rule", "krum", "median", "--json")
+    assert [run["algorithm"] for run in json.loads(joined.out)["runs"]] == ["ideal", "admm", "krum", "median"]
+
+
+def test_a_chain_is_an_algorithm_too(call):
+    [_, run] = json.loads(call("run", *QUICK, "--algorithm", "NNM+krum", "--json").out)["runs"]
+    assert (run["settings"]["rule"], run["settings"]["f"]) == ("nearest_neighbor_mixing+krum", 8)
+
+
+def test_krum_on_the_command_line_learns(call):
+    runs = json.loads(call("run", "--algorithm", "krum", "sgd", "--iterations", "300", "--json").out)["runs"]
+    accuracy = {run["algorithm"]: run["accuracy"] for run in runs}
+    assert accuracy["krum"] > accuracy["ideal"] - 0.03
+    assert accuracy["sgd"] < 0.3
+
+
+def test_if_one_of_the_rules_bears_its_f_it_is_shown(call):
+    ended = call("run", *QUICK, "--rule", "krum", "bulyan", "--json")
+    assert ended.code == 2
+    assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["ideal", "krum"]
+    assert "byzadmm: error: bulyan: bulyan: f=8 is too large for n=20 workers; at most 4" in ended.err
 
 
 def test_without_matplotlib_there_is_a_hint(call, without_matplotlib):
@@ -236,6 +271,19 @@ def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_mat
         (["--master-step", "inv-sqrt:1"], "master_step: inv-sqrt needs c1, as in inv-sqrt:c1=1"),
         (["--rule", "krumm", "--algorithm", "sgd"], "rule: expected one of "),
         (["--rule", "median", "--algorithm", "admm"], "rule: is for --algorithm sgd, got --algorithm admm"),
+        (["--rule", "krum", "-f", "9"], "krum: f=9 is too large for n=20 workers; at most 8"),
+        (["--rule", "bulyan", "bucketing+krum"], "bulyan: f=8 is too large for n=20 workers; at most 4"),
+        (["--algorithm", "nnm+krum:f=9"], "krum: f=9 is too large for n=20 workers; at most 8"),
+        (["--rule", "nnm"], "rule: nearest_neighbor_mixing gives rows, so a rule must follow it"),
+        (["--rule", "krum+nnm"], "rule: krum gives one vector, so nothing can follow it"),
+        (["--rule", "clip+median"], "rule: clip needs max_norm, as in clip:max_norm=1"),
+        (["--rule", "nnm:s=2+median"], "rule: nnm takes f; got 's=2'"),
+        (["--rule", "median", "-f", "2"], "f: none of median has it"),
+        (["--rule", "krum", "-f", "-2"], "f: expected an integer >= 0, got -2"),
+        (["--rule", "krum", "--momentum", "1"], "momentum: expected a number in [0, 1), got 1.0"),
+        (["--rule", "krum", "--variance-reduction", "svrg"], "variance_reduction: expected one of saga; got 'svrg'"),
+        (["--algorithm", "admm", "--momentum", "0.9"], "momentum: none of admm has it"),
+        (["--algorithm", "sgd:0.1"], "algorithm: sgd takes its settings from options such as --step; got 'sgd:0.1'"),
         (["--partition", "even"], "partition: expected one of by-label, dirichlet, iid; got 'even'"),
         (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
         (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 20"),
@@ -322,18 +370,25 @@ def test_a_new_attack_and_a_new_rule_appear_by_themselves(call, monkeypatch):
     class LoudNoise(attacks.Gaussian):
         """Louder."""
 
-    def first_row(X, *, f):
+    def first_row(X, *, f, nonfinite="exclude", threads=0):
         """The first row."""
         return X[f]
+
+    @dataclasses.dataclass(frozen=True)
+    class FirstRow(aggregators.Aggregator):
+        f: int
+        rule = "first_row"
 
     monkeypatch.setattr(attacks, "LoudNoise", LoudNoise, raising=False)
     monkeypatch.setattr(attacks, "__all__", [*attacks.__all__, "LoudNoise"])
     monkeypatch.setattr(aggregate, "first_row", first_row, raising=False)
-    monkeypatch.setattr(aggregate, "__all__", [*aggregate.__all__, "first_row"])
+    monkeypatch.setitem(aggregate._MAX_F, "first_row", lambda n: n - 1)
+    monkeypatch.setitem(aggregators.RULES, "first_row", FirstRow)
     ended = call("run", *QUICK, "--algorithm", "first-row", "--attack", "loud-noise:std=1", "--json")
     run = json.loads(ended.out)["runs"][1]
-    assert run["settings"]["rule"] == "Rule(name='first_row', settings=(('f', 8),))"
+    assert run["settings"]["rule"][0].endswith("FirstRow(nonfinite='exclude', f=8)")
     assert "Louder." in call("list", "attacks").out
+    assert "The first row." in call("list", "rules").out
 
 
 def test_values_in_text():
@@ -343,6 +398,9 @@ def test_values_in_text():
     assert comparison.build("SignFlip: scale = 1e3", "attack", table) == ("sign-flip", {"scale": 1000.0})
     assert comparison.make_attack("duplicate:worker=3") == attacks.Duplicate(worker=3)
     assert comparison.make_attack("none") is None
+    assert comparison.make_attack("min-max:unit,factor=0.5") == attacks.MinMax("unit", 0.5)
+    searched = comparison.make_attack("worst-case:inner-product,rule=trimmed-mean,high=3")
+    assert searched == attacks.WorstCase("inner-product", "trimmed_mean", high=3)
 
 
 def test_rsa_steps():
@@ -509,6 +567,23 @@ def test_list(call, figures, what):
     expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
     assert expected[what] in names
     assert set(names) <= set(rows_of(ended.out))
+
+
+def test_list_of_rules(call):
+    rows = {row["name"]: row for row in json.loads(call("list", "rules", "--json").out)}
+    assert set(rows) == {name.replace("_", "-") for name in aggregators.RULES | aggregators.PRE_AGGREGATORS}
+    legal = {name: rows[name]["max_f"] for name in ("mean", "median", "krum", "bulyan", "nearest-neighbor-mixing")}
+    assert legal == {"mean": 0, "median": 9, "krum": 8, "bulyan": 4, "nearest-neighbor-mixing": 9}
+    assert {row["n"] for row in rows.values()} == {20}
+    assert [name for name, row in rows.items() if row["kind"] == "pre-aggregation"] == [
+        "nearest-neighbor-mixing",
+        "bucketing",
+        "clip",
+    ]
+    assert all(row["about"].endswith(".") for row in rows.values())
+    printed = call("list", "rules")
+    assert rows_of(printed.out)["krum"][0] == "8"
+    assert "byzadmm run --rule nnm+krum" in printed.err
 
 
 def test_list_refuses(refused):

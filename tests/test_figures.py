@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from byzadmm import ADMM, RSA, attacks, datasets, figures, losses, simulate, steps
+from byzadmm import ADMM, RSA, SGD, aggregators, attacks, datasets, figures, losses, simulate, steps
 from byzadmm.figures import claims, run, tuning
 from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import FIGURES, make_parts, settings_path
@@ -198,6 +198,56 @@ def test_a_wrong_file_is_one_line_naming_file_and_key(digits: Path, old: str, ne
         figures.load_settings(digits)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{digits}: ")
+
+
+def test_rules_are_written_as_on_the_command_line(digits: Path) -> None:
+    added = """
+[algorithms.mixed]
+kind = "sgd"
+rule = "nnm+krum"
+f = 3
+momentum = 0.9
+variance_reduction = "saga"
+step = { power = 1.0 }
+
+[algorithms.clipped]
+kind = "sgd"
+label = "Clipped"
+rule = "clip:max-norm=2+median"
+step = { power = 1.0 }
+"""
+    digits.write_text(DIGITS.replace("[algorithms.ideal]\n", "[algorithms.ideal]\nmomentum = 0.5\n") + added)
+    curves = {curve.name: curve for curve in figures.load_settings(digits).curves}
+    mixed, clipped, ideal = (curves[name].algorithm for name in ("mixed", "clipped", "ideal"))
+    step = steps.power(1.0)
+    assert mixed == SGD(rule="nnm+krum", f=3, momentum=0.9, variance_reduction="saga", step=step)
+    assert clipped == SGD(rule=(aggregators.Clipping(max_norm=2), aggregators.Median()), step=step)
+    assert ideal == SGD(ideal=True, momentum=0.5, step=step)
+    assert (curves["mixed"].label, curves["clipped"].label) == ("nnm+krum", "Clipped")
+    report = figures.reproduce([str(digits)], seeds=1, quick=True, out=digits.parent / "out", progress=False)
+    assert not report.failed
+    assert {"nnm+krum", "Clipped"} <= {curve.label for curve in report.panels["mine"].curves}
+    picture = (digits.parent / "out" / "mine.svg").read_text()
+    assert "nnm+krum" in picture
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[algorithms.sgd]", '[algorithms.sgd]\nrule = "krumm"', "rule: expected one of mean, "),
+        ("[algorithms.sgd]", "[algorithms.sgd]\nrule = 3", "algorithms.sgd.rule: expected a string, got int"),
+        ("[algorithms.sgd]", '[algorithms.sgd]\nrule = "nnm"', "rule: nearest_neighbor_mixing gives rows"),
+        ("[algorithms.sgd]", "[algorithms.sgd]\nmomentum = 1.0", "algorithms.sgd: momentum: expected a number in"),
+        ("[algorithms.sgd]", '[algorithms.sgd]\nvariance_reduction = "x"', "variance_reduction: expected one of saga"),
+        ("[algorithms.median]", '[algorithms.median]\nrule = "krum"', "algorithms.median.rule: unknown key"),
+        ("[algorithms.rsa]", "[algorithms.rsa]\nmomentum = 0.5", "algorithms.rsa.momentum: unknown key"),
+    ],
+)
+def test_rules_that_are_refused(digits: Path, old: str, new: str, message: str) -> None:
+    digits.write_text(DIGITS.replace(old, new, 1))
+    with pytest.raises(ValueError, match=r"mine.toml: ") as caught:
+        figures.load_settings(digits)
+    assert message in str(caught.value)
 
 
 def test_tables_must_be_tables(digits: Path) -> None:

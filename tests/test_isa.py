@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -128,6 +129,21 @@ def test_an_unknown_value_is_a_clear_error() -> None:
     assert run.returncode != 0
     last = run.stderr.strip().splitlines()[-1]
     assert last == "ImportError: BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'sse9'"
+
+
+@pytest.mark.parametrize("by", ["module", "script"])
+def test_on_the_command_line_it_is_one_line(by: str, tmp_path: Path) -> None:
+    script = tmp_path / "byzadmm"  # what an installation puts on the path
+    script.write_text("import sys\nfrom byzadmm.cli import main\nsys.exit(main())\n")
+    words = ["-m", "byzadmm"] if by == "module" else [str(script)]
+    for value, code in (("sse9", 2), ("baseline", 0)):
+        environment = os.environ | {"BYZADMM_ISA": value, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-W", "error", *words, "data", "path"]
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert run.returncode == code, run.stderr
+        if code:
+            assert run.stdout == ""
+            assert run.stderr == "byzadmm: error: BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'sse9'\n"
 
 
 def test_a_value_that_cannot_run_is_a_clear_error() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import ADMM, aggregate, aggregators, attacks, kernels
+from byzadmm import ADMM, SGD, aggregate, aggregators, attacks, kernels
 from byzadmm import reference as ref
 
 Array = npt.NDArray[Any]
@@ -233,8 +234,41 @@ def test_trap_15_no_global_random_state() -> None:
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
+def told(byzantine: list[int]) -> dict[str, Any]:
+    given: dict[str, Any] = {"x0": np.zeros(2), "k": 1, "rng": np.random.default_rng(0), "algorithm": SGD()}
+    return given | {"byzantine": byzantine}
+
+
+# Workers 2 and 3 lie; the regular ones have mean (3, 4) and deviations (2, 1) of the population, sqrt(2) of a sample.
+SENT = np.array([[1.0, 3.0], [5.0, 5.0], [7.0, -2.0], [-1.0, 9.0]])
+
+
 def test_trap_16_the_sign_flip_multiplies_the_own_message() -> None:
-    assert attacks.SignFlip().scale == -3
+    assert attacks.SignFlip()(SENT, **told([2, 3])).tolist() == [[-21.0, 6.0], [3.0, -27.0]]  # not -3 (3, 4)
+    assert attacks.SignFlip(-1.0)(SENT, **told([2, 3])).tolist() == [[-7.0, 2.0], [1.0, -9.0]]  # not -(3, 4)
+
+
+def test_trap_16_alie_subtracts_population_deviations_of_the_regular() -> None:
+    assert attacks.ALIE(1.0)(SENT, **told([2, 3])).tolist() == [[1.0, 3.0]] * 2
+    assert attacks.ALIE(-2.0)(SENT, **told([2, 3])).tolist() == [[7.0, 6.0]] * 2
+    # m = 50, q = 24 of the paper: s = 26 - 24 = 2 supporters, and z from the share 24/26 of the regular workers.
+    assert attacks.ALIE.strength(50, 24) == pytest.approx(NormalDist().inv_cdf(24 / 26), rel=1e-12)
+    assert attacks.ALIE.strength(50, 24) == pytest.approx(1.4261, abs=1e-4)
+
+
+def test_trap_16_the_inner_product_takes_the_mean_of_the_regular() -> None:
+    assert attacks.InnerProduct(2.0)(SENT, **told([2, 3])).tolist() == [[-6.0, -8.0]] * 2
+    assert attacks.InnerProduct(2.0)(SENT, **told([0, 1])).tolist() == [[-6.0, -7.0]] * 2
+
+
+def test_trap_16_min_max_does_not_depend_on_the_length_of_its_direction() -> None:
+    # Whether deviations are of a population or a sample changes the length of the direction, not the lie.
+    lie = attacks.MinMax()(SENT, **told([2, 3]))[0]
+    deviation = SENT[:2].std(axis=0, ddof=1)
+    gamma = np.linalg.norm([3.0, 4.0] - lie) / np.linalg.norm(deviation)
+    np.testing.assert_allclose(lie, [3.0, 4.0] - gamma * deviation, rtol=1e-12)
+    widest = np.linalg.norm(SENT[0] - SENT[1])
+    assert max(np.linalg.norm(SENT[:2] - lie, axis=1)) == pytest.approx(widest, rel=1e-12)
 
 
 def test_trap_17_mixing_needs_little_memory() -> None:

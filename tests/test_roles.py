@@ -18,7 +18,12 @@ Array = npt.NDArray[Any]
 
 SPLITS = {"one and the rest": [1, 6], "uneven thirds": [1, 4, 2], "halves": [4, 3], "each alone": [1] * M}
 LIARS = list(range(M - Q, M))
-SOFTMAX_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
+SOFTMAX_ATTACKS = {
+    **ATTACKS,
+    "label_flip": attacks.LabelFlip(),
+    "min_max": attacks.MinMax(),
+    "worst_case": attacks.WorstCase("inner-product", grid=3, refine=1),
+}
 
 
 def groups(sizes: Sequence[int]) -> list[range]:

@@ -38,6 +38,7 @@ from byzadmm import reference as ref
 from runs import (
     ALGORITHMS,
     ATTACKS,
+    KILLED,
     M,
     NativeGradients,
     Q,
@@ -551,12 +552,12 @@ from runs import *
 from byzadmm import simulate
 name, path, iterations = sys.argv[1], sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
-run = simulate(small_data(), small_parts(), algorithm=ALGORITHMS[name], attack=ATTACKS["gaussian"], n_byzantine=Q,
+run = simulate(small_data(), small_parts(), algorithm=KILLED[name], attack=ATTACKS["gaussian"], n_byzantine=Q,
                iterations=iterations, eval_every=3, batch_size=4, checkpoint=path, record="trajectory")
 """
 
 
-@pytest.mark.parametrize("name", ["admm", "rsa", "median"])
+@pytest.mark.parametrize("name", KILLED)
 def test_a_killed_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
     path, iterations = tmp_path / "run.npz", 900
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
@@ -574,7 +575,7 @@ def test_a_killed_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> Non
             process.send_signal(signal.SIGKILL)
         killed += process.returncode == -signal.SIGKILL
     assert killed >= 1
-    settings: dict[str, Any] = {"algorithm": ALGORITHMS[name], "attack": ATTACKS["gaussian"], "n_byzantine": Q}
+    settings: dict[str, Any] = {"algorithm": KILLED[name], "attack": ATTACKS["gaussian"], "n_byzantine": Q}
     settings |= {"iterations": iterations, "eval_every": 3, "batch_size": 4, "record": "trajectory"}
     resumed = simulate(small_data(), small_parts(), checkpoint=path, **settings)
     unbroken = simulate(small_data(), small_parts(), **settings)

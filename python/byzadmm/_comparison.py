@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from byzadmm import aggregate, attacks, partition, steps
+from byzadmm import aggregate, aggregators, attacks, partition, steps
 from byzadmm._validation import check_choice, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import Attack
@@ -19,19 +19,21 @@ __all__ = [
     "PAPER",
     "PRESETS",
     "Preset",
-    "Rule",
     "algorithm_names",
     "attack_table",
     "build",
     "draw",
     "kebab",
+    "link_table",
     "make_algorithm",
     "make_attack",
+    "make_rule",
     "make_step",
     "partition_table",
     "rule_table",
     "settings_of",
     "step_table",
+    "takes_f",
     "verdict",
 ]
 
@@ -44,9 +46,6 @@ PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
 #: Thresholds of docs/reproduction.md: within CLOSE of Ideal's accuracy; below FAILS times it.
 CLOSE, FAILS = 0.02, 0.5
 
-# These turn rows into rows; a rule turns them into one vector.
-_PRE_AGGREGATIONS = ("bucketing", "clip", "nearest_neighbor_mixing")
-_RULES_OF_SGD = ("mean", "median", "trimmed_mean", "geometric_median")
 _NOT_STEPS = ("Step", "evaluate")
 _NOT_SETTINGS = ("X", "center", "nonfinite", "out", "return_info", "rng", "threads", "weights")
 
@@ -94,17 +93,6 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule of ``byzadmm.aggregate`` with its settings, for SGD. Unlike a partial, it prints the same every time."""
-
-    name: str
-    settings: tuple[tuple[str, Any], ...]
-
-    def __call__(self, rows: Any) -> Any:
-        return getattr(aggregate, self.name)(rows, **dict(self.settings))
-
-
 def kebab(name: str) -> str:
     """The command line's spelling: ``SignFlip`` and ``geometric_median`` become ``sign-flip``, ``geometric-median``.
 
@@ -125,13 +113,13 @@ def attack_table() -> dict[str, type[Attack]]:
 
 def rule_table() -> dict[str, Callable[..., Any]]:
     """Every rule of ``byzadmm.aggregate`` by its name on the command line."""
-    rules = {}
-    for name in aggregate.__all__:
-        function = getattr(aggregate, name)
-        takes_rows = inspect.isfunction(function) and next(iter(inspect.signature(function).parameters)) == "X"
-        if takes_rows and name not in _PRE_AGGREGATIONS:
-            rules[kebab(name)] = function
-    return rules
+    return {kebab(name): getattr(aggregate, name) for name in aggregators.RULES}
+
+
+def link_table() -> dict[str, type[aggregators.Aggregator]]:
+    """Rules and pre-aggregations, the parts of a chain, by the names of function and class."""
+    links = {kebab(name): kind for name, kind in (aggregators.RULES | aggregators.PRE_AGGREGATORS).items()}
+    return links | {kebab(kind.__name__): kind for kind in links.values()}
 
 
 def step_table() -> dict[str, Callable[..., Any]]:
@@ -217,7 +205,8 @@ def _number(text: str, what: str) -> int | float | str | None:
             return kind(text)
         except ValueError:
             continue
-    if re.fullmatch(r"[a-z]+", text):  # a choice such as even=low; the function it goes to knows which are allowed
+    # A choice such as even=low or family=inner-product; the function it goes to knows which are allowed.
+    if re.fullmatch(r"[a-z]+([-_][a-z]+)*", text):
         return text
     raise ValueError(f"{what}: expected a number, got {text!r}")
 
@@ -256,18 +245,74 @@ def make_step(text: str, what: str = "step") -> steps.Step:
     return steps.constant(check_real(number, what, low=0.0, strict=True))
 
 
+def make_rule(text: str, f: int) -> tuple[Any, int]:
+    """Rule and ``f`` of SGD from text: a name or a chain of names, each with settings if it has any.
+
+    Parameters
+    ----------
+    text : str
+        ``krum``, ``krum:f=3``, ``clip:max-norm=10+nnm+trimmed-mean``.
+    f : int
+        For every name that takes it and has none of its own.
+
+    Returns
+    -------
+    rule, f
+        A name or a chain of names with what ``SGD`` is to be told about ``f``, or objects that know it.
+
+    Examples
+    --------
+    >>> from byzadmm._comparison import make_rule
+    >>> make_rule("nnm+krum", 8)
+    ('nnm+krum', 8)
+    >>> make_rule("median:even=low", 8)
+    ((Median(nonfinite='exclude', even='low', weights=None),), 0)
+    """
+    table = link_table()
+    links: list[Any] = []
+    names = []
+    for part in re.split(r"\+(?=\s*[A-Za-z])", text):  # not the plus of 1e+3
+        head = kebab(part.partition(":")[0].strip())
+        usual = aggregators.NAMED.get(table[head].rule, {}) if head in table else {}
+        name, settings = build(part, "rule", table, defaults={"f": f, **usual})
+        links.append(table[name](**settings))
+        names.append(name)
+    told = [link.f for link in links if _has_f(link)]
+    # By name where names say it all: the native loop knows rules by name, and a result's config reads better.
+    if len(set(told)) <= 1 and aggregators.Chain(tuple(links)) == _as_named(names, *told[:1]):
+        return "+".join(names), told[0] if told else 0
+    return tuple(links), 0
+
+
+def _as_named(names: Sequence[str], f: int = 0) -> aggregators.Chain | None:
+    try:
+        return aggregators.make("+".join(names), f=f)
+    except ValueError:  # clipping has no settings that a name could stand for
+        return None
+
+
+def _has_f(link: Any) -> bool:
+    return isinstance(link, aggregators.Aggregator) and "f" in {item.name for item in fields(link)}
+
+
+def takes_f(algorithm: Algorithm) -> bool:
+    """Whether a rule of the algorithm is told the number of Byzantine workers."""
+    return isinstance(algorithm, SGD) and any(map(_has_f, algorithm.chain().links))
+
+
 def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:
     """An algorithm by its name on the command line: the preset, and the user's options where the algorithm has them.
 
     Parameters
     ----------
     name : str
-        One of :func:`algorithm_names`; a rule may bring settings, as in ``krum:f=3``.
+        One of :func:`algorithm_names`; a rule may bring settings, as in ``krum:f=3``, and pre-aggregations, as in
+        ``nnm+krum``.
     preset : Preset
     q : int
         Number of Byzantine workers, the default of a rule's ``f``.
     options : mapping, optional
-        Of ``lam``, ``beta``, ``step``, ``master_step``, ``worker_step``.
+        Of ``lam``, ``beta``, ``step``, ``master_step``, ``worker_step``, ``f``, ``momentum``, ``variance_reduction``.
 
     Returns
     -------
@@ -280,23 +325,22 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
     0.1
     """
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    head = kebab(name.partition(":")[0])
-    check_choice(head, "algorithm", (*algorithm_names(), "mean"))
-    if name.partition(":")[1] and head not in rule_table():
+    head, settings = re.match(r"\s*([^:+]*)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    head = kebab(head.strip())
+    links = link_table()
+    check_choice(head, "algorithm", (*algorithm_names(), *(links if head in links else ())))
+    if settings and head not in links:
         raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
     if head == "admm":
         return replace(preset.admm, **{key: given[key] for key in ADMM.__dataclass_fields__ if key in given})
     if head == "rsa":
         return _make_rsa(preset.rsa, given)
-    step = given.get("step", preset.step)
+    common: dict[str, Any] = {key: given[key] for key in ("momentum", "variance_reduction") if key in given}
+    common["step"] = given.get("step", preset.step)
     if head in ("sgd", "ideal"):
-        return SGD(step=step, ideal=head == "ideal")
-    table = rule_table()
-    _, settings = build(name, "rule", table, defaults={"f": q})
-    rule = table[head].__name__
-    if rule in _RULES_OF_SGD and not set(settings) - {"f"}:
-        return SGD(rule=rule, step=step, f=settings.get("f", 0))
-    return SGD(rule=Rule(rule, tuple(settings.items())), step=step)
+        return SGD(ideal=head == "ideal", **common)
+    rule, f = make_rule(name, given.get("f", q))
+    return SGD(rule=rule, f=f, **common)
 
 
 def _make_rsa(base: RSA, given: Mapping[str, Any]) -> RSA:

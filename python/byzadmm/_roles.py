@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from byzadmm import _core, steps
 from byzadmm._arrays import Array, as_float
+from byzadmm._saga import Saga
 from byzadmm._validation import check_int
+from byzadmm.aggregators import CenteredClipping
 from byzadmm.algorithms import ADMM, RSA, SGD
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ __all__ = ["Master", "State", "Workers", "checked_vector", "play"]
 State = dict[str, Array]
 Mask = NDArray[np.bool_]
 
-_USER_ATTACK = 2  # Purpose::user_attack of cpp/include/byzadmm/attacks.hpp
+_USER_ATTACK, _RULE = 2, 4  # Purpose of cpp/include/byzadmm/attacks.hpp
 
 
 def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Array, Mask | None]]) -> None:
@@ -77,12 +79,18 @@ class Workers:
             self._everybody = np.empty((setup.m, d), setup.dtype)
             if setup.spec is None:
                 self._everybody[:] = np.nan
+        self._saga: Saga | None = None
         # Ideal SGD leaves the Byzantine workers out, but the native loop keeps a place for their lies.
         self._state: State = {"lies": self._zeros(len(setup.byzantine) if self._ideal else q, d)}
         if isinstance(algorithm, SGD):
             if x_init is not None:
                 raise ValueError("x_init: SGD's workers have no models of their own")
             self._state["g"] = self._zeros(n, d)
+            if algorithm.momentum:
+                self._state["momentum"] = self._zeros(n, d)
+            if setup.samples is not None and algorithm.variance_reduction == "saga":
+                self._saga = Saga(setup.samples, self.held, setup.dtype, setup.seed, setup.batch_size)
+                self._state |= self._saga.state
             return
         self._state["x"] = self._zeros(n, d)
         if x_init is not None:
@@ -103,13 +111,17 @@ class Workers:
     def restore(self, state: State) -> None:
         """Go on from ``state``, whose arrays are taken over, not copied; other entries in it are left alone."""
         self._state = {name: _taken(state, name, old) for name, old in self._state.items()}
+        if self._saga is not None:
+            self._saga.state = {name: self._state[name] for name in self._saga.state}
 
     def answer(self, k: int, x0: Array) -> Array:
         """What these workers send in round ``k``, (len(mine), d), given the master's ``x0``; their state moves on."""
         algorithm = self.setup.algorithm
         if isinstance(algorithm, ADMM):
             return self._answer_admm(algorithm, k, x0)
-        return self._answer_rsa(algorithm, k, x0) if isinstance(algorithm, RSA) else self._answer_sgd(k, x0)
+        if isinstance(algorithm, RSA):
+            return self._answer_rsa(algorithm, k, x0)
+        return self._answer_sgd(algorithm, k, x0)
 
     def _answer_admm(self, algorithm: ADMM, k: int, x0: Array) -> Array:
         state, threads = self._state, self.setup.threads
@@ -138,13 +150,20 @@ class Workers:
         _core.rsa_worker_step(x, g, x0, x, alpha, algorithm.lam, self.setup.threads)
         return messages
 
-    def _answer_sgd(self, k: int, x0: Array) -> Array:
+    def _answer_sgd(self, algorithm: SGD, k: int, x0: Array) -> Array:
         g = self._state["g"]
         absent = set(self.setup.byzantine) if self._ideal else set()
         taking_part = [worker for worker in self.held if worker not in absent]
-        g[np.searchsorted(self.held, taking_part)] = self._gradients(x0, taking_part, k)
-        self._lie(g, x0, k)
-        return self.outgoing("g", "lies")
+        made = self._gradients if self._saga is None else self._saga.gradients
+        g[np.searchsorted(self.held, taking_part)] = made(x0, taking_part, k)
+        honest = "g"
+        if algorithm.momentum:
+            honest, beta = "momentum", g.dtype.type(algorithm.momentum)
+            with np.errstate(invalid="ignore"):  # a worker that diverged
+                self._state[honest] *= beta
+                self._state[honest] += (1 - beta) * g
+        self._lie(self._state[honest], x0, k)
+        return self.outgoing(honest, "lies")
 
     def outgoing(self, honest: str, lies: str) -> Array:
         """One part of the state of ``mine``, with what the liars among them show in its place."""
@@ -217,7 +236,13 @@ class Master:
         self._expected = np.ones(m, np.bool_)
         if isinstance(setup.algorithm, SGD) and setup.algorithm.ideal:
             self._expected[setup.byzantine] = False
+        if isinstance(setup.algorithm, SGD):
+            self._chain = setup.algorithm.chain()
+            last = self._chain.links[-1]
+            if isinstance(last, CenteredClipping) and last.center is None:
+                self._state["center"] = np.full(d, np.nan, setup.dtype)
         self._messages: Array = np.empty((0, d), setup.dtype)
+        self._senders: Array = np.empty(0, np.int64)
 
     @property
     def x0(self) -> Array:
@@ -253,14 +278,15 @@ class Master:
                 before[~arrived] = now[~arrived]
             self._state["heard"], self._state["heard_prev"] = before, now
         else:
-            self._messages = _rows(messages, arrived & (self.eliminated < 0))
+            heard = arrived & (self.eliminated < 0)
+            self._messages, self._senders = _rows(messages, heard), np.flatnonzero(heard)
 
     def update(self, k: int) -> Array:
         """Move ``x0`` by what was heard last, and return it."""
         algorithm, x0, setup = self.setup.algorithm, self.x0, self.setup
         if isinstance(algorithm, SGD):
             alpha = float(steps.evaluate(algorithm.step, "step", k, 1)[0])
-            _core.sgd_step(x0, self._direction(algorithm), x0, alpha, setup.rho, setup.threads)
+            _core.sgd_step(x0, self._direction(algorithm, k), x0, alpha, setup.rho, setup.threads)
             return x0
         alpha = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
         if isinstance(algorithm, ADMM):
@@ -273,29 +299,43 @@ class Master:
             x0[:] = following
         return x0
 
-    def _direction(self, algorithm: SGD) -> Array:
-        """One vector from the gradients that were heard; zero if none was."""
+    def _direction(self, algorithm: SGD, k: int) -> Array:
+        """One vector from the gradients that were heard; zero if they were too few for the rule."""
         heard, threads = self._messages, self.setup.threads
         out = np.zeros(self.setup.d, self.setup.dtype)
         if not len(heard):
             return out
+        thrown_out = int(np.sum(self.eliminated >= 0))
         if algorithm.rule == "mean":
             if _core.mean(heard, out, None, None, threads):
                 _core.mean_scaled(heard, out, None, None, threads)
         elif algorithm.rule == "median":
             _core.median(heard, out, 0, None, threads)
         elif algorithm.rule == "trimmed_mean":
-            thrown_out = int(np.sum(self.eliminated >= 0))
             f = min(max(algorithm.f - thrown_out, 0), (len(heard) - 1) // 2)
             _core.trimmed_mean(heard, out, f, None, threads)
         elif algorithm.rule == "geometric_median":
             _core.geometric_median(heard, out, None, 1e-6, 1000, None, threads)
         else:
-            assert callable(algorithm.rule)
-            made = checked_vector(algorithm.rule(heard), "rule", self.setup.d, finite=False)
-            with np.errstate(over="ignore"):
-                out[:] = made
+            self._apply_chain(heard, thrown_out, k, out)
         return out
+
+    def _apply_chain(self, heard: Array, thrown_out: int, k: int, out: Array) -> None:
+        center = self._state.get("center")
+        made = self._chain.in_training(
+            heard,
+            workers=self._senders,
+            thrown_out=thrown_out,
+            rng=np.random.Generator(np.random.Philox(key=self.setup.seed, counter=[0, _RULE, 0, k])),
+            center=None if center is None or np.isnan(center[0]) else center,
+            threads=self.setup.threads,
+        )
+        if made is None:
+            return
+        with np.errstate(over="ignore"):
+            out[:] = checked_vector(made, "rule", self.setup.d, finite=False)
+        if center is not None and np.all(np.isfinite(out)):
+            center[:] = out
 
 
 def checked_vector(value: Any, name: str, d: int, finite: bool = True) -> Array:

@@ -411,7 +411,9 @@ def geometric_median(
     w = _check_weights(weights, call.n)
     tol = check_real(tol, "tol", low=0.0, strict=True)
     max_iter = check_int(max_iter, "max_iter", low=1, high=2**31 - 1)
-    ended = _solve_geometric_median(call, w, tol, max_iter)
+    # The solver does not look at rows of weight 0; one that is not finite is treated like any other such row.
+    overlooked = w is not None and np.any(w == 0) and np.any(_core.nonfinite_rows(call.rows, call.threads))
+    ended = {"iterations": -1} if overlooked else _solve_geometric_median(call, w, tol, max_iter)
     if ended["iterations"] < 0:  # a row is not finite
         if call.exclude_nonfinite(max_f("geometric_median", call.n)):
             ended = _solve_geometric_median(call, _kept_weights(w, call), tol, max_iter)

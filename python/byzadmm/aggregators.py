@@ -2,16 +2,20 @@
 
 An object holds settings only, nothing from one call to the next. ``X`` is what the functions of
 ``byzadmm.aggregate`` take, and so are further keywords of the call (``out``, ``threads``, ``return_info``).
+:class:`Chain` puts pre-aggregations before a rule, :func:`make` finds all of them by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from byzadmm import aggregate
+from byzadmm._arrays import Array, as_float
+from byzadmm._validation import check_int
 
 __all__ = [
     "NNM",
@@ -22,6 +26,7 @@ __all__ = [
     "Bucketing",
     "Bulyan",
     "CenteredClipping",
+    "Chain",
     "Clipping",
     "GeometricMedian",
     "Krum",
@@ -31,6 +36,7 @@ __all__ = [
     "MultiKrum",
     "Phocas",
     "TrMean",
+    "make",
 ]
 
 
@@ -253,7 +259,7 @@ class NNM(Aggregator):
 
 @dataclass(frozen=True)
 class Bucketing(Aggregator):
-    """:func:`byzadmm.aggregate.bucketing`: gives rows.
+    """:func:`byzadmm.aggregate.bucketing`: gives rows. Without ``rng`` it is for training, where the run draws.
 
     Examples
     --------
@@ -263,7 +269,7 @@ class Bucketing(Aggregator):
     """
 
     s: int
-    rng: int | np.random.Generator
+    rng: int | np.random.Generator | None = None
 
     rule = "bucketing"
 
@@ -294,3 +300,166 @@ RULES: dict[str, type[Aggregator]] = {
 
 #: The same for pre-aggregations, which give rows.
 PRE_AGGREGATORS: dict[str, type[Aggregator]] = {kind.rule: kind for kind in (NNM, Bucketing, Clipping)}
+
+#: Settings of a rule that is given by name; the others have defaults of their own, or are ``f``.
+NAMED: dict[str, dict[str, Any]] = {"bucketing": {"s": 2}, "centered_clip": {"tau": 0.1}}
+
+_BY_NAME = {name: kind for table in (RULES, PRE_AGGREGATORS) for name, kind in table.items()}
+_BY_NAME |= {kind.__name__.lower(): kind for kind in _BY_NAME.values()}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Pre-aggregations, then one rule.
+
+    ``rule(... pre_2(pre_1(X)))``
+
+    Parameters
+    ----------
+    links : list of callables
+        Objects of this module, or functions: rows to rows, the last one rows to a vector.
+
+    Examples
+    --------
+    >>> from byzadmm.aggregators import NNM, Chain, Median
+    >>> Chain([NNM(f=1), Median()])([[0.0], [2.0], [50.0]]).tolist()
+    [1.0]
+    """
+
+    links: tuple[Callable[..., Any], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple(self.links))
+        if not self.links:
+            raise ValueError("rule: expected at least one rule, got none")
+        for place, link in enumerate(self.links):
+            if not callable(link):
+                raise TypeError(f"rule: expected a name or a callable, got {type(link).__name__}")
+            last = place == len(self.links) - 1
+            if not last and _name(link) in RULES:
+                raise ValueError(f"rule: {_name(link)} gives one vector, so nothing can follow it")
+            if last and _name(link) in PRE_AGGREGATORS:
+                raise ValueError(f"rule: {_name(link)} gives rows, so a rule must follow it")
+
+    def __call__(self, X: Any, **call: Any) -> Any:
+        """Apply the links in order; keywords other than ``threads`` are for the last one."""
+        shared = {key: value for key, value in call.items() if key == "threads"}
+        for link in self.links[:-1]:
+            X = link(X, **(shared if isinstance(link, Aggregator) else {}))
+        return self.links[-1](X, **call)
+
+    def check(self, n: int) -> None:
+        """An ``f`` that is too large for the rows that reach its link, ``n`` at first, is a ValueError."""
+        for link in self.links:
+            if not isinstance(link, Aggregator):
+                return  # how many rows a function gives is known to itself
+            if "f" in _settings(link):
+                aggregate.check_f(link.rule, _settings(link)["f"], n)
+            if isinstance(link, Bucketing):
+                n = -(-n // check_int(link.s, "s", low=1))
+
+    def in_training(
+        self,
+        X: Array,
+        *,
+        workers: Array,
+        thrown_out: int,
+        rng: np.random.Generator,
+        center: Array | None = None,
+        threads: int = 0,
+    ) -> Any:
+        """The chain in one round of a run, which may hear fewer workers than it began with.
+
+        ``f`` shrinks by the workers that were thrown out, and to what the rows that came can bear. Bucketing without a
+        generator takes ``rng``, centered clipping without a center ``center``; weights are those of ``workers``, whose
+        messages the rows are. None: too few rows for the rule.
+        """
+        for place, link in enumerate(self.links):
+            if not isinstance(link, Aggregator):
+                X = link(X)
+                if place < len(self.links) - 1:
+                    X = as_float(X, "rule")
+                    if X.ndim != 2:
+                        raise ValueError(f"rule: expected rows (n, d) from link {place}, got shape {X.shape}")
+                continue
+            n, settings = len(X), _settings(link)
+            changes: dict[str, Any] = {}
+            if "f" in settings:
+                most = _most(link.rule, n)
+                if most < 0:
+                    return None
+                changes["f"] = f = min(max(settings["f"] - thrown_out, 0), most)
+                if settings.get("m") is not None:
+                    changes["m"] = min(settings["m"], n - f)
+                if settings.get("neighbors") is not None:
+                    changes["neighbors"] = min(settings["neighbors"], n - f - 1)
+            if isinstance(link, Bucketing) and link.rng is None:
+                changes["rng"] = rng
+            if isinstance(link, CenteredClipping) and link.center is None:
+                changes["center"] = center
+            if settings.get("weights") is not None and len(workers) == n:
+                changes["weights"] = np.asarray(settings["weights"])[workers]
+            X = replace(link, **changes)(X, threads=threads)
+        return X
+
+
+def make(rule: Any, *, f: int = 0) -> Chain:
+    """A rule by name, with the pre-aggregations before it.
+
+    Parameters
+    ----------
+    rule : str, object, callable, or a list of them
+        Names are those of the functions or classes, with hyphens or underscores, joined by plus signs: ``"krum"``,
+        ``"nnm+trimmed-mean"``. ``"bucketing"`` has ``s=2``, ``"centered_clip"`` has ``tau=0.1``, which suits features
+        of size one and no others; clipping needs its object, as no length suits many problems.
+    f : int
+        Declared number of Byzantine workers, for every name that takes it.
+
+    Returns
+    -------
+    Chain
+
+    Examples
+    --------
+    >>> from byzadmm import aggregators
+    >>> aggregators.make("nnm+median", f=1)([[0.0], [2.0], [50.0]]).tolist()
+    [1.0]
+    """
+    declared = check_int(f, "f", low=0)
+    links: list[Any] = []
+    for part in rule if isinstance(rule, (list, tuple)) else [rule]:
+        if isinstance(part, str):
+            links += [_named(name, declared) for name in part.split("+")]
+        else:
+            links += part.links if isinstance(part, Chain) else [part]
+    return Chain(tuple(links))
+
+
+def _named(text: str, f: int) -> Aggregator:
+    name = text.strip().replace("-", "_").lower()
+    if name not in _BY_NAME:
+        known = ", ".join([*RULES, *PRE_AGGREGATORS])
+        raise ValueError(f"rule: expected one of {known}, or a callable; got {text!r}")
+    kind = _BY_NAME[name]
+    if kind is Clipping:
+        raise ValueError("rule: clip needs max_norm; give it as aggregators.Clipping(max_norm=...)")
+    settings: dict[str, Any] = dict(NAMED.get(kind.rule, {}))
+    if "f" in {item.name for item in fields(kind)}:
+        settings["f"] = f
+    return kind(**settings)
+
+
+def _name(link: Any) -> str | None:
+    return link.rule if isinstance(link, Aggregator) else None
+
+
+def _settings(link: Aggregator) -> dict[str, Any]:
+    return {item.name: getattr(link, item.name) for item in fields(link)}
+
+
+def _most(rule: str, n: int) -> int:
+    """The largest legal ``f``, or -1 for fewer rows than the rule needs."""
+    try:
+        return aggregate.max_f(rule, n)
+    except ValueError:
+        return -1

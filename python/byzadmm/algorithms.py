@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from byzadmm import aggregate
-from byzadmm._validation import check_int, check_real
+import numpy as np
+
+from byzadmm import aggregators
+from byzadmm._validation import check_choice, check_real
 from byzadmm.steps import Step, check_step, inv_sqrt, power
 
 __all__ = ["ADMM", "RSA", "SGD"]
@@ -27,10 +29,17 @@ class _Described:
     def describe(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"name": type(self).__name__}
         for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            plain = value is None or isinstance(value, (bool, int, float, str))
-            settings[item.name] = value if plain else repr(value)
+            settings[item.name] = _plain(getattr(self, item.name))
         return settings
+
+
+def _plain(value: Any) -> Any:
+    """Functions by name: where one lies in memory is another matter in every process."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, aggregators.Chain)):
+        return [_plain(item) for item in (value if isinstance(value, tuple) else value.links)]
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 @dataclass(frozen=True)
@@ -111,41 +120,67 @@ class SGD(_Described):
 
     Parameters
     ----------
-    rule : str or callable
-        "mean", "median", "trimmed_mean", "geometric_median", an object of ``byzadmm.aggregators``, or any function
-        (n, d) -> (d,).
+    rule : str, callable, or a list of them
+        Whatever :func:`byzadmm.aggregators.make` takes: a name ("median", "krum"), a chain of names ("nnm+krum"), an
+        object of ``byzadmm.aggregators``, any function (n, d) -> (d,), or a list of pre-aggregations and one rule. The
+        names "mean", "median", "trimmed_mean" and "geometric_median" run natively, everything else step by step.
     step : step size
     f : int
-        For "trimmed_mean": declared number of Byzantine workers.
+        Declared number of Byzantine workers, for every rule named that takes it.
     ideal : bool
         The Byzantine workers take no part: the reference of every comparison.
+    momentum : float in [0, 1)
+        Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
+    variance_reduction : None or "saga"
+        Byrd-SAGA: ``g_i`` is corrected by what is remembered of the worker's samples. For softmax regression.
 
     Examples
     --------
     >>> from byzadmm import SGD, steps
-    >>> SGD(rule="median", step=steps.power(1e-4)).message
+    >>> SGD(rule="nnm+krum", f=2, step=steps.power(1e-4), momentum=0.9).message
     'gradient'
+
+    References
+    ----------
+    Karimireddy, He, Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021 (momentum); Wu, Ling,
+    Chen, Giannakis, "Federated variance-reduced stochastic gradient descent with robustness to Byzantine attacks",
+    IEEE Trans. Signal Processing 68, 2020 (Byrd-SAGA).
     """
 
-    rule: str | Callable[..., Any] = "mean"
+    rule: str | Callable[..., Any] | Sequence[Any] = "mean"
     step: Step = _PRINTED_SGD
     f: int = 0
     ideal: bool = False
+    momentum: float = 0.0
+    variance_reduction: str | None = None
 
     message: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
         check_step(self.step, "step")
-        check_int(self.f, "f", low=0)
-        if isinstance(self.rule, str) and self.rule not in _NATIVE_RULES:
-            raise ValueError(f"rule: expected one of {', '.join(_NATIVE_RULES)}, or a callable; got {self.rule!r}")
-        if not isinstance(self.rule, str) and not callable(self.rule):
-            raise TypeError(f"rule: expected a name or a callable, got {type(self.rule).__name__}")
+        links = self.chain().links
+        if isinstance(self.rule, (list, tuple)) and not all(isinstance(part, str) for part in self.rule):
+            object.__setattr__(self, "rule", tuple(self.rule))
+        elif isinstance(self.rule, (str, list, tuple)):  # one spelling for every name
+            object.__setattr__(
+                self, "rule", "+".join(link.rule for link in links if isinstance(link, aggregators.Aggregator))
+            )
+        if any(isinstance(getattr(link, "rng", None), np.random.Generator) for link in links):
+            raise ValueError("rule: a generator cannot be resumed; leave rng out, and the run draws for every round")
+        if not 0 <= check_real(self.momentum, "momentum") < 1:
+            raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
+        if self.variance_reduction is not None:
+            check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+
+    def chain(self) -> aggregators.Chain:
+        """The rule and what comes before it, as one callable."""
+        return aggregators.make(self.rule, f=self.f)
 
     def native_rule(self, n: int) -> tuple[int, int, float, int] | None:
-        """Rule, f, tolerance and iterations for the native loop; None if the rule is a Python callable."""
-        if not isinstance(self.rule, str):
+        """Rule, f, tolerance and iterations for the native loop, None if it lacks them; an illegal f is an error."""
+        self.chain().check(n)
+        if not isinstance(self.rule, str) or self.rule not in _NATIVE_RULES:
             return None
-        if self.rule == "trimmed_mean":
-            aggregate.check_f("trimmed_mean", self.f, n)
+        if self.momentum or self.variance_reduction:
+            return None
         return _NATIVE_RULES.index(self.rule), self.f, 1e-6, 1000

@@ -11,21 +11,25 @@ numbers, a ``numpy.random.Generator`` of its own for every iteration, and the al
 attribute ``sends = "dual"``, its result is ADMM's outgoing dual itself. With an attribute ``sees = "own"`` it promises
 to make the message of worker j from ``messages[j]``, ``x0`` and ``k`` alone; a process that holds j but not the others
 then has no need to follow them (it sees NaN in their rows, and only its own workers in ``byzantine``).
+
+:class:`MinMax` and :class:`WorstCase` adapt to the messages of each iteration; they run step by step.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 
-from byzadmm import _core
-from byzadmm._arrays import Array
-from byzadmm._validation import check_int, check_real
+from byzadmm import _core, aggregate, aggregators
+from byzadmm._arrays import Array, as_float
+from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm.algorithms import ADMM, SGD
 
 __all__ = [
     "ALIE",
@@ -36,10 +40,12 @@ __all__ = [
     "InnerProduct",
     "LabelFlip",
     "LargeValue",
+    "MinMax",
     "NonFinite",
     "SameValue",
     "SignFlip",
     "SmallValue",
+    "WorstCase",
     "Zero",
 ]
 
@@ -75,8 +81,8 @@ class Attack:
     sees: ClassVar[str] = "all"
     poisons_labels: ClassVar[bool] = False
 
-    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        """Kind, value and worker for the native loop; ``q`` of ``m`` workers are Byzantine."""
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec | None:
+        """Kind, value and worker for the native loop, None to be called; ``q`` of ``m`` workers are Byzantine."""
         raise TypeError(f"{type(self).__name__} is not an attack of its own")
 
     def __call__(
@@ -85,6 +91,7 @@ class Attack:
         """The protocol of a user's attack, so that attacks can be built out of these."""
         out = np.empty((len(byzantine), messages.shape[1]), messages.dtype)
         spec = self.spec(algorithm, len(messages), len(byzantine))
+        assert spec is not None  # one that is not native has a __call__ of its own
         seed = int(rng.integers(2**63))
         _core.attack_messages(spec, messages, list(byzantine), x0, k, seed, out, 1)
         return out
@@ -273,3 +280,321 @@ class InnerProduct(Attack):
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         return _spec("inner_product", self.eps)
+
+
+@dataclass(frozen=True)
+class MinMax(Attack):
+    """As far from the mean as goes unnoticed: no farther from anyone than two regular messages are apart.
+
+    ``mean + factor gamma p`` from all, with the largest ``gamma`` for which
+    ``max_i ||mean + gamma p - x_i|| <= max_ij ||x_i - x_j||`` over the regular messages. The direction ``p`` is minus
+    their deviation ("std"), minus their mean ("unit"), or minus its signs ("sign"). ``gamma`` is the smallest positive
+    root of one quadratic equation per regular message, in float64.
+
+    Parameters
+    ----------
+    direction : "std", "unit" or "sign"
+    factor : float
+        1 is the attack of the paper; :class:`WorstCase` searches others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm import SGD, attacks
+    >>> messages = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 0.0]])
+    >>> rng = np.random.default_rng(0)
+    >>> attacks.MinMax()(messages, x0=np.zeros(2), k=1, byzantine=[2], rng=rng, algorithm=SGD()).tolist()
+    [[1.0, 0.0]]
+
+    References
+    ----------
+    Shejwalkar, Houmansadr, "Manipulating the Byzantine", NDSS 2021, section IV.
+    """
+
+    direction: str = "std"
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.direction, "direction", ("std", "unit", "sign"))
+        check_real(self.factor, "factor")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> None:
+        return None
+
+    def __call__(
+        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
+    ) -> Array:
+        regular = np.delete(messages, list(byzantine), axis=0).astype(np.float64)
+        if not len(regular):  # nobody to hide among
+            return np.full((len(byzantine), messages.shape[1]), np.nan, messages.dtype)
+        with np.errstate(all="ignore"):  # the messages of a run that diverges
+            lie = self._lie(regular).astype(messages.dtype)
+        return np.repeat(lie[None], len(byzantine), axis=0)
+
+    def _lie(self, regular: Array) -> Array:
+        mean: Array = regular.mean(axis=0)
+        spread = regular - mean
+        size = np.abs(spread).max()
+        if not size > 0:
+            return mean
+        spread /= size  # so that no square overflows
+        if self.direction == "std":
+            p = -np.sqrt(np.mean(spread * spread, axis=0))
+        else:
+            p = -np.sign(mean) if self.direction == "sign" else -mean / max(np.abs(mean).max(), np.finfo(float).tiny)
+        length = np.linalg.norm(p)
+        if not length > 0:
+            return mean
+        p /= length
+        gram = spread @ spread.T
+        norms = np.diagonal(gram)
+        # The widest pair is at least as wide as the longest row is long, so nothing cancels where it matters.
+        widest = np.max(norms[:, None] + norms - 2 * gram)
+        along = spread @ p
+        gamma = np.min(along + np.sqrt(along * along + np.maximum(widest - norms, 0)))
+        lie: Array = mean + self.factor * gamma * size * p
+        return lie
+
+
+#: Attacks with one number to search: class, the number, and the range in which it is searched.
+_FAMILIES: dict[str, tuple[type[Attack], str, float, float]] = {
+    "alie": (ALIE, "z", 0.0, 10.0),
+    "inner-product": (InnerProduct, "eps", 0.0, 10.0),
+    "sign-flip": (SignFlip, "scale", -10.0, 0.0),
+    "min-max": (MinMax, "factor", 0.0, 2.0),
+    "same-value": (SameValue, "v", -100.0, 100.0),
+    "gaussian": (Gaussian, "std", 0.0, 200.0),
+}
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class WorstCase(Attack):
+    """The strength of an attack that harms most, searched anew in every iteration.
+
+    ``argmax_s harm(attack_s)`` over ``grid`` even strengths in ``[low, high]`` and ``refine`` steps of golden-section
+    search around the best of them; :meth:`harm` says what harm is. The best strength that was tried is taken, of
+    equally harmful ones the smallest in size: so never less harm than any strength of the grid.
+
+    Parameters
+    ----------
+    family : str, class of an attack, or callable
+        "alie" (its ``z``), "inner-product" (``eps``), "sign-flip" (``scale``), "min-max" (``factor``), "same-value"
+        (``v``), "gaussian" (``std``); the class; or any function ``strength -> attack``, which needs ``low`` and
+        ``high``.
+    rule : str, callable or None
+        The rule to harm: a name of ``byzadmm.aggregators.RULES`` (its ``f`` is the number of liars), an object of
+        ``byzadmm.aggregators``, or a function (n, d) -> (d,). None: the defence of the algorithm in use.
+    low, high : float
+        Range of the strength; that of the family without them.
+    grid : int >= 2
+    refine : int >= 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm import SGD, attacks
+    >>> messages = np.array([[1.0], [2.0], [3.0], [2.0], [2.0]])
+    >>> given = dict(x0=np.zeros(1), k=1, byzantine=[3, 4], rng=np.random.default_rng(0), algorithm=SGD())
+    >>> attacks.WorstCase("inner-product", rule="median").search(messages, **given)[0]  # any lie <= 1 is as good
+    0.0
+    >>> attacks.WorstCase("inner-product").search(messages, **given)[0]  # the mean follows any lie
+    10.0
+    """
+
+    family: str | Callable[[float], Any] = "alie"
+    rule: str | Callable[..., Any] | None = None
+    low: float | None = field(default=None, kw_only=True)
+    high: float | None = field(default=None, kw_only=True)
+    grid: int = field(default=9, kw_only=True)
+    refine: int = field(default=6, kw_only=True)
+
+    def __post_init__(self) -> None:
+        known = self._known()
+        for name, usual in zip(("low", "high"), known[2:] if known is not None else (None, None), strict=True):
+            value = usual if getattr(self, name) is None else check_real(getattr(self, name), name)
+            if value is None:
+                raise ValueError(f"{name}: a family of your own needs it")
+            object.__setattr__(self, name, value)
+        if not self._range[0] < self._range[1]:
+            raise ValueError(f"high: expected more than low={self.low}, got {self.high}")
+        check_int(self.grid, "grid", low=2)
+        check_int(self.refine, "refine", low=0)
+        if isinstance(self.rule, str):
+            object.__setattr__(self, "rule", check_choice(self.rule.replace("-", "_"), "rule", _NAMED_RULES))
+        elif self.rule is not None and not callable(self.rule):
+            raise TypeError(f"rule: expected a name or a callable, got {type(self.rule).__name__}")
+        member = self._member(self._range[0])
+        if not callable(member):
+            raise TypeError(f"family: expected it to make attacks, got {type(member).__name__}")
+        if getattr(member, "sends", "message") != "message" or getattr(member, "poisons_labels", False):
+            raise ValueError(f"family: {type(member).__name__} changes more than messages, which is not searched")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> None:
+        if isinstance(self.rule, str) and "f" in aggregators.RULES[self.rule].__dataclass_fields__:
+            aggregate.check_f(self.rule, q, m)
+        return None
+
+    def __call__(
+        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
+    ) -> Array:
+        return self.search(messages, x0=x0, k=k, byzantine=byzantine, rng=rng, algorithm=algorithm)[1]
+
+    def search(
+        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
+    ) -> tuple[float, Array]:
+        """The most harmful strength, and what the liars send then.
+
+        Parameters
+        ----------
+        messages, x0, k, byzantine, rng, algorithm
+            As for any attack. Every strength gets the same random numbers.
+
+        Returns
+        -------
+        float and (q, d) array
+        """
+        seed = int(rng.integers(2**63))
+        about: dict[str, Any] = {"x0": x0, "byzantine": byzantine, "algorithm": algorithm}
+
+        def lies_of(strength: float) -> Array:
+            member = self._member(strength)
+            made = as_float(member(messages.copy(), k=k, rng=np.random.default_rng(seed), **about), "family")
+            if made.shape != (len(byzantine), messages.shape[1]):
+                expected = (len(byzantine), messages.shape[1])
+                raise ValueError(f"family: expected messages of shape {expected}, got {made.shape}")
+            with np.errstate(over="ignore"):
+                return made.astype(messages.dtype)
+
+        # The run has diverged, or nobody else is there: nothing is left to harm.
+        if not np.isfinite(messages).all() or len(byzantine) == len(messages):
+            return self._range[0], lies_of(self._range[0])
+        harm = self._harm(messages, **about)
+        tried: list[tuple[float, float, float]] = []  # in the order of preference
+        sent: dict[float, Array] = {}
+
+        def at(strength: float) -> float:
+            lies = lies_of(strength)
+            tried.append((-harm(lies), abs(strength), strength))
+            if min(tried) == tried[-1]:
+                sent[strength] = lies
+            return -tried[-1][0]
+
+        points = np.linspace(*self._range, self.grid).tolist()
+        for strength in points:
+            at(strength)
+        top = points.index(min(tried)[2])
+        left, right = points[max(top - 1, 0)], points[min(top + 1, len(points) - 1)]
+        inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
+        harms = [at(strength) for strength in inner] if self.refine else []
+        for _ in range(self.refine):
+            if harms[0] >= harms[1]:
+                right, inner[1], harms[1] = inner[1], inner[0], harms[0]
+                inner[0] = right - _GOLDEN * (right - left)
+                harms[0] = at(inner[0])
+            else:
+                left, inner[0], harms[0] = inner[0], inner[1], harms[1]
+                inner[1] = left + _GOLDEN * (right - left)
+                harms[1] = at(inner[1])
+        worst = min(tried)[2]
+        return worst, sent[worst]
+
+    def harm(self, messages: Array, lies: Array, *, x0: Array, byzantine: Sequence[int], algorithm: Any) -> float:
+        """How far the lies turn the master from what the regular messages ask for.
+
+        ``|| A(phi(x_1), ..., phi(x_m)) - mean of phi(x_i) over the regular i ||``, where ``phi`` is what the master
+        makes of a message and ``A`` how it joins them:
+
+        * SGD, or a ``rule`` that was given: ``phi(x) = x``, ``A`` the rule;
+        * RSA: ``phi(x) = lam sgn(x - x0)``, ``A`` the mean (the master adds them: m times as much);
+        * ADMM: ``phi(x) = clip(beta/2 (x - x0), -lam, lam)``, ``A`` the mean. That is the dual of one round from zero:
+          a dual that has grown over rounds is known to its worker only.
+
+        Lies that are not finite give their senders away: the harm is minus infinity. A result that is not finite is the
+        greatest harm there is.
+
+        Parameters
+        ----------
+        messages : (m, d) array
+            Everybody's honest messages.
+        lies : (q, d) array
+        x0, byzantine, algorithm
+            As for any attack.
+
+        Returns
+        -------
+        float
+        """
+        return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm)(lies)
+
+    def describe(self) -> dict[str, Any]:
+        family = self.family if isinstance(self.family, str) else self.family.__qualname__
+        rule = self.rule if self.rule is None or isinstance(self.rule, str) else _printed(self.rule)
+        return super().describe() | {"family": family, "rule": rule}
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
+    def _known(self) -> tuple[type[Attack], str, float, float] | None:
+        if isinstance(self.family, str):
+            return _FAMILIES[check_choice(self.family.replace("_", "-"), "family", _FAMILIES)]
+        if not callable(self.family):
+            raise TypeError(f"family: expected a name, a class or a callable, got {type(self.family).__name__}")
+        return next((known for known in _FAMILIES.values() if known[0] is self.family), None)
+
+    def _member(self, strength: float) -> Any:
+        known = self._known()
+        if known is not None:
+            return known[0](**{known[1]: strength})
+        assert callable(self.family)
+        return self.family(strength)
+
+    def _harm(
+        self, messages: Array, *, x0: Array, byzantine: Sequence[int], algorithm: Any
+    ) -> Callable[[Array], float]:
+        if len(byzantine) == len(messages):
+            raise ValueError("byzantine: expected a regular worker among them to measure by, got none")
+        rule: Any = "mean"
+        f = 0
+        if self.rule is not None:
+            rule, f = self.rule, len(byzantine)
+        elif isinstance(algorithm, SGD):
+            rule, f = algorithm.rule, algorithm.f
+        if isinstance(rule, str):
+            kind = aggregators.RULES[rule]
+            rule = kind(f=f) if "f" in kind.__dataclass_fields__ else kind()  # type: ignore[call-arg]
+
+        def received(sent: Array) -> Array:
+            if self.rule is not None or isinstance(algorithm, SGD):
+                return sent
+            with np.errstate(over="ignore"):
+                ahead = sent - x0
+                if isinstance(algorithm, ADMM):
+                    return np.asarray(np.clip(algorithm.beta / 2 * ahead, -algorithm.lam, algorithm.lam), sent.dtype)
+                return np.asarray(algorithm.lam * np.sign(ahead), sent.dtype)
+
+        rows = received(messages)
+        wanted = np.delete(rows, list(byzantine), axis=0).astype(np.float64).mean(axis=0)
+
+        def harm(lies: Array) -> float:
+            if not np.isfinite(lies).all():
+                return -math.inf
+            heard = rows.copy()
+            heard[list(byzantine)] = received(lies)
+            # A copy: a rule that draws random numbers is asked without changing what it will draw for the master.
+            gone = float(np.linalg.norm(np.asarray(copy.deepcopy(rule)(heard), np.float64) - wanted))
+            return gone if math.isfinite(gone) else math.inf
+
+        return harm
+
+
+# The rules that a name is enough for.
+_NAMED_RULES = tuple(name for name in aggregators.RULES if name != "centered_clip")
+
+
+def _printed(part: Any) -> str:
+    """The same text every time: a function's name, or the settings of an object."""
+    return getattr(part, "__qualname__", None) or repr(part)

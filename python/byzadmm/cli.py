@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import byzadmm
 from byzadmm import _comparison as comparison
-from byzadmm import _core, datasets
+from byzadmm import _core, aggregators, datasets
 from byzadmm._validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.results import Result
@@ -33,7 +33,8 @@ PICTURE = "byzadmm-run.png"
 DIRICHLET_ALPHA = 0.5
 _PICTURES = (".png", ".svg", ".pdf")
 _EXTRAS = {"plot": ("matplotlib",), "data": ("pooch", "tqdm"), "mpi": ("mpi4py",)}
-_OPTIONS = ("lam", "beta", "step", "master_step", "worker_step")
+_OPTIONS = ("lam", "beta", "step", "master_step", "worker_step", "f", "momentum", "variance_reduction")
+_LIST_WORKERS = 20  # for which `list rules` says how many liars a rule bears
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,7 +111,7 @@ def _parser() -> _Parser:
             "byzadmm run",
             "byzadmm run --algorithm admm median --attack gaussian:std=50 -q 6",
             "byzadmm run --dataset mnist --algorithm admm --lam 0.1 --out run.npz",
-            "byzadmm run --algorithm sgd --rule trimmed-mean:f=8 --step power:0.5",
+            "byzadmm run --rule krum nnm+trimmed-mean -f 8 --momentum 0.9",
             "byzadmm run --partition dirichlet:0.3 --json",
         )
     )
@@ -169,7 +170,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five); Ideal joins"
     )
-    what.add_argument("--rule", metavar="RULE", help="rule of sgd, as in median or trimmed-mean:f=8 (mean)")
+    what.add_argument(
+        "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8"
+    )
+    what.add_argument("-f", type=int, metavar="F", help="liars that the rules are told to bear (Q)")
     what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
     what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
@@ -186,6 +190,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--step", help="step size of RSA and SGD: 0.1, power:0.5, inv-sqrt:10,1")
     how.add_argument("--master-step", metavar="STEP", help="step size of the master (ADMM, RSA)")
     how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
+    how.add_argument("--momentum", type=float, metavar="BETA", help="workers' momentum (SGD, any rule)")
+    how.add_argument("--variance-reduction", metavar="saga", help="Byrd-SAGA (SGD, any rule)")
     how.add_argument("--dtype", default="float32", help="float32 or float64 (float32)")
     how.add_argument("--threads", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
     out = parser.add_argument_group("output")
@@ -292,26 +298,42 @@ def _run(args: argparse.Namespace) -> int:
 
 def _algorithms(args: argparse.Namespace, preset: comparison.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
     """Ideal first, as the line that the others are measured by."""
-    wanted = list(dict.fromkeys([*(args.algorithm or comparison.PAPER)]))
-    options: dict[str, Any] = {"lam": args.lam, "beta": args.beta}
+    wanted = list(dict.fromkeys(args.algorithm or (["sgd"] if args.rule else comparison.PAPER)))
+    if args.rule and "sgd" not in wanted:
+        raise ValueError(f"rule: is for --algorithm sgd, got --algorithm {' '.join(wanted)}")
+    options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
     for name in ("step", "master_step", "worker_step"):
-        text = getattr(args, name)
-        options[name] = None if text is None else comparison.make_step(text, name)
+        options[name] = None if options[name] is None else comparison.make_step(options[name], name)
     made: dict[str, ADMM | RSA | SGD] = {"ideal": comparison.make_algorithm("ideal", preset, q, options)}
     for name in wanted:
-        source = args.rule if name == "sgd" and args.rule is not None else name
-        if name == "sgd" and args.rule is not None:
-            check_choice(comparison.kebab(args.rule.partition(":")[0]), "rule", comparison.rule_table())
-        made[comparison.kebab(source) if source != "mean" else "sgd"] = comparison.make_algorithm(
-            source, preset, q, options
-        )
-    if args.rule is not None and "sgd" not in wanted:
-        raise ValueError(f"rule: is for --algorithm sgd, got --algorithm {' '.join(wanted)}")
-    known = {field for name in made if name != "ideal" or len(made) == 1 for field in _fields(made[name])}
+        for source in args.rule if name == "sgd" and args.rule else [name]:
+            if name == "sgd" and args.rule:
+                comparison.make_rule(source, q)  # what is wrong with it is wrong with the rule
+            made["sgd" if source == "mean" else comparison.kebab(source)] = comparison.make_algorithm(
+                source, preset, q, options
+            )
+    chosen = {name: algorithm for name, algorithm in made.items() if name != "ideal" or len(made) == 1}
+    known = {field for algorithm in chosen.values() for field in _fields(algorithm)}
+    if not any(map(comparison.takes_f, chosen.values())):
+        known.discard("f")
     for name in _OPTIONS:
         if options[name] is not None and name not in known:
-            raise ValueError(f"{name}: none of {', '.join(wanted)} has it")
+            raise ValueError(f"{name}: none of {', '.join(chosen)} has it")
+    _check_f(list(chosen.values()), args.n_workers)
     return made
+
+
+def _check_f(chosen: Sequence[ADMM | RSA | SGD], n: int) -> None:
+    """If no rule bears its ``f``, there is nothing to compare: said before anything runs."""
+    illegal = []
+    for algorithm in chosen:
+        try:
+            if isinstance(algorithm, SGD):
+                algorithm.native_rule(n)
+        except ValueError as error:
+            illegal.append(error)
+    if len(illegal) == len(chosen):
+        raise illegal[0]
 
 
 def _fields(algorithm: ADMM | RSA | SGD) -> Iterable[str]:
@@ -502,11 +524,11 @@ def _list_algorithms() -> list[dict[str, str]]:
     about = {
         "admm": ("lam, beta, master-step, worker-step", _first_line(ADMM)),
         "rsa": ("lam, step or master-step, worker-step", _first_line(RSA)),
-        "sgd": ("step, rule", _first_line(SGD)),
+        "sgd": ("step, rule, f, momentum, variance-reduction", _first_line(SGD)),
         "ideal": ("step", "SGD without the Byzantine workers: the reference of every comparison."),
     }
     for name, rule in comparison.rule_table().items():
-        about[name] = ("step", f"SGD with this rule. {_first_line(rule)}")
+        about[name] = ("those of sgd", f"SGD with this rule. {_first_line(rule)}")
     return [
         {"name": name, "settings": about[name][0], "about": about[name][1]} for name in comparison.algorithm_names()
     ]
@@ -517,15 +539,25 @@ def _list_attacks() -> list[dict[str, str]]:
     return [*(_described(name, cls) for name, cls in comparison.attack_table().items()), none]
 
 
-def _list_rules() -> list[dict[str, str]]:
-    return [_described(name, rule) for name, rule in comparison.rule_table().items()]
+def _list_rules() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for kind, table in (("rule", aggregators.RULES), ("pre-aggregation", aggregators.PRE_AGGREGATORS)):
+        for name in table:
+            described = _described(comparison.kebab(name), getattr(byzadmm.aggregate, name))
+            rows.append({**described, "kind": kind, "max_f": byzadmm.max_f(name, _LIST_WORKERS), "n": _LIST_WORKERS})
+    return rows
 
 
 def _list_figures() -> list[dict[str, str]]:
     return [{"name": name, "settings": "", "about": title} for name, title in _figures().available()]
 
 
-_LISTS = {"algorithms": _list_algorithms, "attacks": _list_attacks, "rules": _list_rules, "figures": _list_figures}
+_LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "algorithms": _list_algorithms,
+    "attacks": _list_attacks,
+    "rules": _list_rules,
+    "figures": _list_figures,
+}
 
 
 def _described(name: str, part: Callable[..., Any]) -> dict[str, str]:
@@ -546,8 +578,12 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(rows)
         return 0
-    columns = [key for key in ("name", "settings", "about") if any(row[key] for row in rows)]
-    _print_table(columns, [[row[key] for key in columns] for row in rows], what.capitalize())
+    heads = {"name": "name", "max_f": f">f of {_LIST_WORKERS}", "settings": "settings", "about": "about"}
+    columns = {key: head for key, head in heads.items() if any(row.get(key) for row in rows)}
+    cells = [[str(row[key]) for key in columns] for row in rows]
+    _print_table(list(columns.values()), cells, what.capitalize())
+    if what == "rules":
+        _remark("pre-aggregations, the last three, come before a rule: byzadmm run --rule nnm+krum")
     return 0
 
 

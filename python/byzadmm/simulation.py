@@ -22,6 +22,7 @@ import numpy as np
 from byzadmm import _core, losses, steps
 from byzadmm._arrays import Array, as_index, as_samples
 from byzadmm._roles import Master, State, Workers, checked_vector, play
+from byzadmm._saga import Samples
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
@@ -35,6 +36,9 @@ Progress = Callable[[int, int], None]
 
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
+
+# What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
+_HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
 
 
 def simulate(
@@ -200,6 +204,7 @@ class _Setup:
     loss: Any
     dataset: Dataset | None
     native_loss: _core.Loss | None
+    samples: Samples | None
     spec: Spec | None
     labels: dict[str, Any]
     inputs: list[Array]
@@ -257,7 +262,13 @@ class _Setup:
             spec = None
         if isinstance(algorithm, SGD):
             algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
+            if algorithm.variance_reduction is not None and not softmax:
+                raise ValueError(
+                    f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
+                    f"{type(loss).__name__}"
+                )
         native: _core.Loss | None = None
+        samples: Samples | None = None
         inputs: list[Array] = []
         if softmax and dataset is not None:
             poisoned = np.zeros(m, np.bool_)
@@ -277,6 +288,8 @@ class _Setup:
                 kind == np.float32,
             )
             inputs = [dataset.train_x, labels, *indices]
+            flipped = frozenset(active) if poisons else frozenset()
+            samples = Samples(dataset.train_x, labels, indices, dataset.n_classes, float(dataset.scale), flipped)
         elif isinstance(loss, losses.Quadratic):
             native = _core.Loss.quadratic(
                 loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
@@ -304,6 +317,7 @@ class _Setup:
             loss=loss,
             dataset=dataset,
             native_loss=native,
+            samples=samples,
             spec=spec,
             labels=described,
             inputs=inputs,
@@ -324,8 +338,10 @@ class _Setup:
 
     def initial_state(self, x0_init: Any, x_init: Any) -> State:
         """x0, who was thrown out, what the workers hold, and what the Byzantine ones sent."""
-        master = Master(self, x0_init)
-        return {"x0": master.x0, "eliminated": master.eliminated} | Workers(self, range(self.m), x_init).state()
+        master = Master(self, x0_init).state()
+        # What the master heard is what the workers sent: no need to keep it twice.
+        own = {name: array for name, array in master.items() if name not in _HEARD}
+        return own | Workers(self, range(self.m), x_init).state()
 
     def advance(self, state: State, first: int, count: int) -> None:
         """Iterations ``first .. first+count-1``, natively if every part is native."""
@@ -355,10 +371,8 @@ class _Setup:
         """The same by the two sides of a round, a call from Python for every kernel."""
         workers, master = Workers(self, range(self.m)), Master(self)
         workers.restore(state)
-        heard = {}
-        if isinstance(self.algorithm, ADMM):
-            duals = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
-            heard = {name: workers.outgoing(*of) for name, of in duals.items()}
+        dual = isinstance(self.algorithm, ADMM)
+        heard = {name: workers.outgoing(*parts) for name, parts in _HEARD.items()} if dual else {}
         master.restore(state | heard)
         for k in range(first, first + count):
             play(k, master, lambda k, x0: (workers.answer(k, x0), None))

@@ -10,8 +10,8 @@
 
 namespace byzadmm {
 
-/// First word of every stream: two purposes never share a draw.
-enum class Purpose : std::uint64_t { batch = 0, attack = 1, user_attack = 2, gradient_noise = 3 };
+/// First word of every stream: two purposes never share a draw. user_attack and rule are drawn in Python.
+enum class Purpose : std::uint64_t { batch = 0, attack = 1, user_attack = 2, gradient_noise = 3, rule = 4 };
 
 enum class AttackKind : int {
   honest,            // the honest message itself (label flipping poisons the gradient, not the message)

@@ -81,7 +81,8 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
     x = panel.iterations[:shown]
     for place, curve in enumerate(panel.curves):
         values = panel.values[number, curve.name][:, :shown]
-        if panel.settings.sweep:
+        # SGD with a rule of its own has no look of its own.
+        if panel.settings.sweep or (curve.kind == "sgd" and curve.algorithm.rule != "mean"):  # type: ignore[union-attr]
             colour, line, marker = _SWEEP[place % 7], _LINES[place % 7], _MARKERS[place % 7]
         else:
             colour, line, marker = _LOOKS[curve.kind]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import attacks, losses, partition, steps
+from byzadmm._comparison import make_rule
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.datasets import Dataset
@@ -47,6 +48,8 @@ ATTACKS: dict[str, Callable[..., Any]] = {
     "label-flip": attacks.LabelFlip,
     "alie": attacks.ALIE,
     "inner-product": attacks.InnerProduct,
+    "min-max": attacks.MinMax,
+    "worst-case": attacks.WorstCase,
 }
 
 #: Parameters that each kind of algorithm takes in a settings file.
@@ -359,7 +362,8 @@ def _curve(name: str, table: _Table) -> Curve:
         raise ValueError(f"{table.where}kind: missing (one of {', '.join(KINDS)})")
     printed = table.take("printed", _flag, False)
     added = " (printed)" if printed else " (tuned)" if name.endswith("-tuned") else ""
-    label = table.take("label", _string, _LABELS[kind] + added)
+    rule = table.values.get("rule") if kind == "sgd" else None
+    label = table.take("label", _string, rule if isinstance(rule, str) else _LABELS[kind] + added)
     validation = table.take("validation", lambda v, n: check_real(v, n, low=0.0, high=1.0), None)
     given: dict[str, Any] = {}
     for key in KINDS[kind]:
@@ -368,12 +372,25 @@ def _curve(name: str, table: _Table) -> Curve:
         item = table.take(key, check, *((None,) if optional else ()))
         if item is not None:
             given[key] = item
+    if kind not in ("admm", "rsa"):
+        given |= _sgd_options(kind, table)
     table.close()
     try:
         algorithm = build_algorithm(kind, given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{table.where.rstrip('.')}: {error}") from error
     return Curve(name, kind, label, algorithm, printed, validation)
+
+
+def _sgd_options(kind: str, table: _Table) -> dict[str, Any]:
+    """What SGD may have besides its step; a rule is written as on the command line."""
+    checks: dict[str, Callable[[Any, str], Any]] = {"momentum": check_real, "variance_reduction": _string}
+    if kind == "sgd":
+        checks["f"] = check_int
+    given = {key: table.take(key, check) for key, check in checks.items() if key in table.values}
+    if kind == "sgd" and "rule" in table.values:
+        given["rule"], given["f"] = table.take("rule", lambda v, n: make_rule(_string(v, n), given.get("f", 0)))
+    return given
 
 
 def build_algorithm(kind: str, given: dict[str, Any]) -> ADMM | RSA | SGD:
@@ -383,7 +400,8 @@ def build_algorithm(kind: str, given: dict[str, Any]) -> ADMM | RSA | SGD:
     if kind == "rsa":
         return RSA(**given)
     rule = {"sgd": "mean", "ideal": "mean"}.get(kind, kind.replace("-", "_"))
-    return SGD(rule=rule, ideal=kind == "ideal", **given)
+    settings: dict[str, Any] = {"rule": rule, "ideal": kind == "ideal"} | given
+    return SGD(**settings)
 
 
 def _step(value: Any, name: str) -> steps.Step:

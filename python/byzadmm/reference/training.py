@@ -24,7 +24,9 @@ __all__ = [
     "gaussian",
     "inner_product",
     "large_value",
+    "min_max",
     "quadratic_gradients",
+    "saga_gradients",
     "same_value",
     "sign_flip",
     "small_value",
@@ -41,6 +43,8 @@ _BATCH, _ATTACK, _NOISE = 0, 1, 3
 Gradients = Callable[[Array, int], Array]
 #: (honest messages (m, d), x0, k, byzantine) -> what the Byzantine workers send, (q, d)
 Attack = Callable[[Array, Array, int, Sequence[int]], Array]
+#: (messages (n, d), f) -> (d,)
+Rule = Callable[[Array, int], Array]
 Step = Callable[[int], float]
 
 
@@ -143,6 +147,66 @@ def softmax_gradients(
     return gradients
 
 
+def saga_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    n_classes: int,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    poisoned: Sequence[int] = (),
+) -> Gradients:
+    """Gradients of softmax regression with their variance reduced by a table of old ones, whole gradients per sample.
+
+    ``v_i = mean_b ( F'(x, xi_b) - T_i[xi_b] ) + mean_j T_i[j]``, then ``T_i[xi_b] <- F'(x, xi_b)``. A sample drawn
+    twice counts twice in the first mean, against the same old entry. The table begins with the gradients at the first
+    ``x``.
+
+    Parameters
+    ----------
+    X, y, parts, n_classes, batch_size, scale, seed, poisoned
+        As in :func:`softmax_gradients`, and the same draws.
+
+    Returns
+    -------
+    callable
+        ``(model (d,), k) -> (m, d)``; it remembers, so its calls are to be in order.
+
+    Examples
+    --------
+    >>> g = saga_gradients(np.array([[2.0]]), np.array([1]), [np.array([0])], n_classes=2, batch_size=1)
+    >>> g(np.zeros(4), 1)
+    array([[ 1. ,  0.5, -1. , -0.5]])
+
+    References
+    ----------
+    Wu, Ling, Chen, Giannakis, "Federated variance-reduced stochastic gradient descent with robustness to Byzantine
+    attacks", 2020, Algorithm 1.
+    """
+    tables: list[Array] = []
+
+    def each(model: Array, worker: int, samples: Array) -> Array:
+        """One gradient per sample, (len(samples), d)."""
+        labels = n_classes - 1 - y if worker in poisoned else y
+        W = np.broadcast_to(model.reshape(n_classes, -1), (len(samples), n_classes, model.size // n_classes))
+        return softmax_gradient(W, X, labels, samples[:, None], scale=scale).reshape(len(samples), -1)
+
+    def gradients(models: Array, k: int) -> Array:
+        if not tables:
+            tables.extend(each(models, worker, part) for worker, part in enumerate(parts))
+        out = []
+        for worker, (part, table) in enumerate(zip(parts, tables, strict=True)):
+            drawn = philox_integers(batch_size, high=len(part), seed=seed, stream=(_BATCH, worker, k))
+            new = each(models, worker, part[drawn])
+            out.append((new - table[drawn]).mean(axis=0) + table.mean(axis=0))
+            table[drawn] = new
+        return np.stack(out)
+
+    return gradients
+
+
 def quadratic_gradients(a: Array, b: Array, *, noise: float = 0.0, seed: int = 0) -> Gradients:
     """Gradients of separable quadratics.
 
@@ -240,6 +304,29 @@ def inner_product(eps: float = 1.0) -> Attack:
     return lambda messages, x0, k, byzantine: _all(
         -eps * np.delete(messages, list(byzantine), axis=0).mean(axis=0), byzantine
     )
+
+
+def min_max(direction: str = "std", factor: float = 1.0) -> Attack:
+    """``mean + factor gamma p``, as far from regular messages as two of them are apart; ``gamma`` by bisection."""
+
+    def attack(messages: Array, x0: Array, k: int, byzantine: Sequence[int]) -> Array:
+        regular = np.delete(messages, list(byzantine), axis=0)
+        mean = regular.mean(axis=0)
+        p = -{"std": regular.std(axis=0), "unit": mean, "sign": np.sign(mean)}[direction]
+        widest = max(np.linalg.norm(x - y) for x in regular for y in regular)
+
+        def fits(gamma: float) -> bool:
+            return bool(max(np.linalg.norm(mean + gamma * p - x) for x in regular) <= widest)
+
+        low, high = 0.0, 1.0
+        while p.any() and fits(high):
+            low, high = high, 2 * high
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return _all(mean + factor * low * p, byzantine)
+
+    return attack
 
 
 def _all(row: Array, byzantine: Sequence[int]) -> Array:
@@ -402,16 +489,17 @@ def train_sgd(
     *,
     rho: float,
     step: Step,
-    rule: str = "mean",
+    rule: str | Rule = "mean",
     f: int = 0,
     ideal: bool = False,
+    momentum: float = 0.0,
     attack: Attack | None = None,
     byzantine: Sequence[int] = (),
     first_k: int = 1,
 ) -> Iterator[State]:
     """SGD with a rule under attack, without end; Ideal SGD hears the regular workers only.
 
-    ``x0 += -a ( rule(g_1, ..., g_m) + rho x0 )``.
+    ``x0 += -a ( rule(m_1, ..., m_m) + rho x0 )`` with ``m_i <- momentum m_i + (1 - momentum) g_i``.
 
     Parameters
     ----------
@@ -421,17 +509,19 @@ def train_sgd(
         Number of workers.
     step : callable
         ``k -> float``.
-    rule : {"mean", "median", "trimmed_mean", "geometric_median"}
-        Of ``reference.rules``.
+    rule : {"mean", "median", "trimmed_mean", "geometric_median"} or callable
+        Of ``reference.rules``, or ``(messages, f) -> (d,)``.
     f : int
-        For "trimmed_mean"; a worker thrown out counts towards it.
+        Declared number of Byzantine workers; a worker thrown out counts towards it.
     ideal : bool
         The Byzantine workers take no part.
+    momentum : float
+        Of the workers; 0 sends the gradients themselves.
 
     Yields
     ------
     State
-        Its ``x`` holds the honest gradients, ``sent`` those the master received.
+        Its ``x`` holds the honest messages, ``sent`` those the master received.
 
     Examples
     --------
@@ -442,7 +532,7 @@ def train_sgd(
 
     References
     ----------
-    Lin, Li, Ling: section 5, the algorithms compared.
+    Lin, Li, Ling: section 5, the algorithms compared. Karimireddy, He, Jaggi, "Learning from history", 2021.
     """
     liars = list(byzantine) if attack is not None and not ideal else []
     s = State(x0, np.zeros((m, len(x0)), x0.dtype))
@@ -452,7 +542,8 @@ def train_sgd(
     k = first_k
     with np.errstate(invalid="ignore", over="ignore"):
         while True:
-            s.x = gradients(s.x0, k)
+            # Without momentum, 0 times what a diverged worker had before must not enter.
+            s.x = momentum * s.x + (1 - momentum) * gradients(s.x0, k) if momentum else gradients(s.x0, k)
             s.sent = s.x
             if attack is not None and liars:
                 s.sent = s.x.copy()
@@ -468,7 +559,9 @@ def train_sgd(
             k += 1
 
 
-def _combine(rule: str, messages: Array, f: int) -> Array:
+def _combine(rule: str | Rule, messages: Array, f: int) -> Array:
+    if callable(rule):
+        return rule(messages, max(f, 0))
     if rule == "trimmed_mean":
         return rules.trimmed_mean(messages, f=min(max(f, 0), (len(messages) - 1) // 2))
     if rule == "median":
