@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 __all__ = ["Bar"]
 
 
 class Bar:
-    """``update(done, total)`` as often as you like; ``close()`` at the end.
+    """``update(done, total)`` as often as you like, with a function for a remark beside it; ``close()`` at the end.
 
     On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds.
     """
@@ -31,18 +32,19 @@ class Bar:
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task(label, total=None)
+            self._task = self._bar.add_task(label, total=None, note="")
             self._bar.start()
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, note: Callable[[], str] = str) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            self._bar.update(self._task, completed=done, total=total, note=note())
         elif time.monotonic() - self._last >= self.PLAIN_INTERVAL:
             self._last = time.monotonic()
-            print(f"{self.label}: {done} of {total}", file=sys.stderr, flush=True)
+            print(", ".join(filter(None, (f"{self.label}: {done} of {total}", note()))), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._bar is not None:

@@ -119,6 +119,21 @@ class RunReport:
         for rank in self.ranks:
             rank.state = states[rank.rank]
 
+    @classmethod
+    def together(cls, reports: Sequence[RunReport]) -> RunReport:
+        """Several runs on the same ranks as one; events and times added, ranks as the last run left them."""
+        last = reports[-1]
+        whole = cls([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
+        for name in ("rounds", "seconds", "seconds_asking", "seconds_waiting", "seconds_checking"):
+            setattr(whole, name, sum(getattr(report, name) for report in reports))
+        for position, now in enumerate(last.ranks):
+            parts = [report.ranks[position] for report in reports]
+            rank = RankReport(now.rank, now.workers, longest=max(part.longest for part in parts), state=now.state)
+            for name in ("asked", "on_time", "late", "bytes_up", "bytes_down", "_response", "_work"):
+                setattr(rank, name, sum(getattr(part, name) for part in parts))
+            whole.ranks.append(rank)
+        return whole
+
     def line(self) -> str:
         """For a run that is going on: rounds per second, who is there, bytes."""
         rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)

@@ -24,7 +24,7 @@ from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.settings import FIGURES, Curve, Settings, load_settings, make_parts
 from byzadmm.results import Result
 
-__all__ = ["Panel", "Report", "reproduce"]
+__all__ = ["Panel", "Report", "reproduce", "runs_of"]
 
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
 
@@ -248,6 +248,38 @@ def reproduce(
         write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
     ]
     return report
+
+
+def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[str, dict[str, Any]]:
+    """The runs of one panel with one seed, as arguments of ``simulate``.
+
+    Parameters
+    ----------
+    settings : Settings
+    seed : int
+        Of partition and run; where nothing is random it changes nothing.
+    data_dir : path, optional
+        Where the data is.
+
+    Returns
+    -------
+    dict
+        Name of the curve (and of the attack, if the panel has several) -> arguments.
+
+    Examples
+    --------
+    >>> from byzadmm import figures
+    >>> list(figures.runs_of(figures.load_settings("example")))
+    ['admm, small-value attack', 'admm, large-value attack']
+    """
+    jobs = _jobs(settings, seed + 1, data_dir, {})
+    last = max(job.seed for job in jobs)
+    several = len(settings.attacks) > 1
+    return {
+        job.curve.name + (f", {_attack_title(settings.attacks[job.plot])}" if several else ""): job.config
+        for job in jobs
+        if job.seed == last
+    }
 
 
 @dataclass(frozen=True)
