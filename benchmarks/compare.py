@@ -1,6 +1,6 @@
 """Our kernels against NumPy, both timed in this one run: a table of ratios, and the same as JSON.
 
-Other groups of rows are added in ``ROWS``.
+Other groups of rows are added in ``ROWS``; what calls need in memory is in ``memory.py``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from measure import Measured, Row, measure
+
+if TYPE_CHECKING:
+    from memory import MemoryRow
 
 #: Modules with a function ``rows()``, in the order of the table.
 ROWS = ["rows_kernels", "rows_training", "rows_rules"]
@@ -23,6 +27,7 @@ ROWS = ["rows_kernels", "rows_training", "rows_rules"]
 # The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
 ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]
 
+MEMORY = "memory beyond the arguments, at the peak"
 HEADING = f"{'ours':<34}{'against':<23}{'ratio':>7}  {'target':<7}{'':<7}"
 
 
@@ -50,6 +55,27 @@ def _selected(rows: Sequence[Row], pattern: str | None) -> list[Row]:
     return [row for row in rows if pattern is None or pattern.lower() in row.name.lower()]
 
 
+def _memory(pattern: str | None) -> list[MemoryRow]:
+    import memory
+
+    chosen = [row for row in memory.rows() if pattern is None or pattern.lower() in f"{MEMORY}: {row.what}".lower()]
+    return chosen if memory.available() else []
+
+
+def _print_memory(rows: Sequence[MemoryRow]) -> list[dict[str, object]]:
+    import memory
+
+    found: list[dict[str, object]] = []
+    if rows:
+        print(f"\n{MEMORY}\n{'ours':<37}{'unit':<20}{'units':>7}  target\n{'-' * 80}")
+    for row in rows:
+        units = memory.measure(row)
+        verdict = "reached" if units <= row.at_most else "MISSED"
+        print(f"{row.what:<37}{row.unit:<20}{units:>7.3g}  {row.target:<7}{verdict}", flush=True)
+        found.append({"ours": row.what, "unit": row.unit, "units": units, "target": row.target, "verdict": verdict})
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a target was missed, 2 if no row was selected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Exit code 1: some target was missed.")
@@ -65,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = _selected([row for module in ROWS for row in importlib.import_module(module).rows()], options.only)
     rows = [row for row in rows if row.threads == 1 or not options.cpu]
     clock = time.thread_time if options.cpu else time.perf_counter
-    if not rows:
+    memory_rows = _memory(options.only)
+    if not rows and not memory_rows:
         print(f"--only: no row has {options.only!r} in its name", file=sys.stderr)
         return 2
     import numpy as np
@@ -92,12 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds, rounds = (0.1, 2) if options.quick else (1.0, 7)
         done.append(measure(row, seconds=seconds, rounds=rounds, clock=clock))
         print(_line(done[-1]), flush=True)
-    missed = [m for m in done if m.verdict == "MISSED"]
+    needs = _print_memory(memory_rows)
+    missed = [m.verdict for m in done if m.verdict == "MISSED"] + [n for n in needs if n["verdict"] == "MISSED"]
     slower = [m for m in done if m.verdict == "slower"]
-    targets = sum(1 for m in done if m.row.target)
+    targets = sum(1 for m in done if m.row.target) + len(needs)
     print(f"\n{targets - len(missed)} of {targets} targets reached; NumPy is faster in {len(slower)} rows ('slower').")
     if options.json:
-        options.json.write_text(json.dumps({"about": about, "rows": [_record(m) for m in done]}, indent=1) + "\n")
+        figures = {"about": about, "rows": [_record(m) for m in done], "memory": needs}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 1 if missed else 0
 
 

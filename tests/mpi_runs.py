@@ -45,6 +45,9 @@ def cases() -> dict[str, dict[str, Any]]:
         for name, algorithm in ALGORITHMS.items():
             for attack, built in every.items():
                 made[f"{name} {attack} {dtype}"] = shared | {"algorithm": algorithm, "attack": built, "dtype": dtype}
+    history = SGD(rule="bucketing+centered_clip", step=STEP, momentum=0.9, variance_reduction="saga")
+    made["history"] = shared | {"algorithm": history, "attack": attacks.MinMax()}
+    made["chain"] = shared | {"algorithm": SGD(rule="nnm+krum", f=1, step=STEP), "attack": attacks.SignFlip()}
     plain = plain_attack(attacks.ALIE(), 9)
     made["krum, a user's attack"] = shared | {"algorithm": SGD(rule=Krum(f=1), step=STEP), "attack": plain}
     for name in ("admm", "rsa", "median"):

@@ -33,11 +33,14 @@ RULES: dict[str, Any] = {
     "meamed": "meamed",
     "phocas": "phocas",
     "centered_clip": aggregators.CenteredClipping(tau=1.0),
-    "nnm+krum": lambda X: aggregate.krum(aggregate.nearest_neighbor_mixing(X, f=2), f=2),
+    "function": lambda X: aggregate.krum(aggregate.nearest_neighbor_mixing(X, f=2), f=2),
+    "nnm+krum": "nnm+krum",
+    "bucketing+median": ["bucketing", aggregators.Median()],
 }
 DEFENCES: dict[str, Any] = {
     **{name: (rule, SGD()) for name, rule in RULES.items()},
     "sgd": (None, SGD(rule="trimmed_mean", f=2)),
+    "chain": (None, SGD(rule="nnm+trimmed_mean", f=2)),
     "admm": (None, ADMM(lam=0.3, beta=0.8)),
     "rsa": (None, RSA(lam=0.2, step=steps.constant(1.0))),
 }
@@ -262,11 +265,9 @@ def test_a_rule_that_draws_is_not_disturbed() -> None:
 def test_training_suffers_more_than_under_the_fixed_strength(rule: str, fixed: attacks.Attack, family: str) -> None:
     data = datasets.load("digits")
     parts = partition.iid(data.train_y, 20, seed=0)
-    chosen = aggregators.RULES[rule]
-    robust = chosen(f=8) if "f" in chosen.__dataclass_fields__ else chosen()  # type: ignore[call-arg]
     accuracy = [
         simulate(
-            data, parts, algorithm=SGD(rule=robust, step=steps.power(10.0)), attack=attack, n_byzantine=8,
+            data, parts, algorithm=SGD(rule=rule, f=8, step=steps.power(10.0)), attack=attack, n_byzantine=8,
             iterations=100, eval_every=10, threads=1,
         ).final_accuracy()
         for attack in (fixed, WorstCase(family))
@@ -298,6 +299,7 @@ def test_description() -> None:
     assert json.loads(json.dumps(described)) == described
     assert described["family"].endswith("mine")
     assert described["rule"] == repr(aggregators.Krum(f=2))
+    assert WorstCase(rule=["nnm", np.median]).describe()["rule"] == "nnm+median"
     assert WorstCase(rule=np.median).describe()["rule"] == "median"
     assert WorstCase("inner_product").describe()["rule"] is None
 
@@ -318,7 +320,8 @@ def test_description() -> None:
         (lambda: WorstCase(low="a"), TypeError, "low: expected a real number, got str"),
         (lambda: WorstCase(grid=1), ValueError, "grid: expected an integer >= 2, got 1"),
         (lambda: WorstCase(refine=-1), ValueError, "refine: expected an integer >= 0, got -1"),
-        (lambda: WorstCase(rule="centered_clip"), ValueError, "rule: expected one of mean, median, "),
+        (lambda: WorstCase(rule="average-of-all"), ValueError, "rule: expected one of mean, median, "),
+        (lambda: WorstCase(rule="krum+nnm"), ValueError, "rule: krum gives one vector, so nothing can follow it"),
         (lambda: WorstCase(rule=3), TypeError, "rule: expected a name or a callable, got int"),
         (lambda: WorstCase(rule="bulyan").spec(SGD(), 20, 8), ValueError, "bulyan: f=8 is too large for n=20 workers"),
         (

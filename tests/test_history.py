@@ -22,6 +22,7 @@ LIARS = list(range(M - Q, M))
 ALL_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
 REMEMBERING = {
     "momentum": SGD(rule="median", step=STEP, momentum=0.9),
+    "ideal momentum": SGD(step=STEP, momentum=0.9, ideal=True),
     "saga": SGD(rule="geometric_median", step=STEP, variance_reduction="saga"),
     "both": SGD(rule="nnm+centered_clip", f=Q, step=STEP, momentum=0.5, variance_reduction="saga"),
     "ideal": SGD(step=STEP, momentum=0.9, variance_reduction="saga", ideal=True),
@@ -196,7 +197,7 @@ def test_settings_are_recorded() -> None:
     run = simulate(small_data(), small_parts(), algorithm=REMEMBERING["both"], iterations=1)
     assert run.config["algorithm"]["momentum"] == 0.5
     assert run.config["algorithm"]["variance_reduction"] == "saga"
-    assert REMEMBERING["momentum"].native_rule(M) is None
+    assert REMEMBERING["momentum"].native_rule(M) is not None
     assert REMEMBERING["saga"].native_rule(M) is None
 
 

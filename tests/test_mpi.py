@@ -22,10 +22,12 @@ import pytest
 from arrays import same_bits
 from byzadmm import Result
 from byzadmm._roles import Master, Workers, play
+from byzadmm.cli import main
 from byzadmm.engines import Event, Experiment
 from byzadmm.engines.mpi import share
 from byzadmm.engines.report import COLUMNS, RankReport, RunReport
 from mpi_faults import LAM, RUNS, settings
+from mpi_runs import cases
 
 TESTS = Path(__file__).parent
 LIMIT = 300.0
@@ -104,7 +106,10 @@ def test_the_report_counts(tmp_path: Path) -> None:
         ["3", "-", "0/0", "-", "0.00", "0.0", "0.00", "0.0", "ready"],
     ]
     assert len(report.rows()[0]) == len(COLUMNS)
-    assert "1 of 2 ranks, 2.5 MB" in report.line()
+    assert "2 of 3 workers, 1 dropped, 2.5 MB" in report.line()
+    whole = RunReport.together([report, report])
+    assert whole.rows()[0] == ["1", "0-1", "10/10", "-", "30.00", "50.0", "30.00", "5.0", "ready"]
+    assert (whole.rounds, len(whole.events)) == (10, 4)
     report.save(tmp_path / "report.json")
     record = read(tmp_path / "report.json")
     assert record["ranks"][1]["on_time"] == 4
@@ -141,7 +146,7 @@ def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> No
     record = read(tmp_path / "same.json")
     assert record["different"] == {}
     assert record["events"] == []
-    assert record["count"] == 203
+    assert record["count"] == len(cases()) > 200
 
 
 @needs_mpi
@@ -162,6 +167,67 @@ def test_a_million_numbers_in_a_message(tmp_path: Path) -> None:
     run = mpirun(3, TESTS / "mpi_runs.py", "wide", tmp_path)
     assert run.returncode == 0, run.stderr
     assert read(tmp_path / "wide.json")["different"] == []
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+QUICK = ("--iterations", 40, "--eval-every", 20, "--batch-size", 4, "--n-workers", 7, "-q", 2)
+
+
+@needs_mpi
+def test_the_command_gives_the_result_of_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("run", "--algorithm", "admm", "--attack", "alie", *QUICK, "--no-plot")
+    more = ("--out", "ours.npz", "--timeline", "time.png", "--checkpoint", "states", "--live")
+    run = mpirun(4, "-m", "byzadmm", "mpi", *words, *more)
+    assert run.returncode == 0, run.stderr
+    assert main([*map(str, words), "--out", "whole.npz"]) == 0
+    ours, whole = Result.load("ours.npz"), Result.load("whole.npz")
+    assert same_bits(ours.x0, whole.x0)
+    assert same_bits(ours.accuracy, whole.accuracy)
+    assert ours.config == whole.config | {"wire": "float32"}
+    table = capsys.readouterr().out
+    assert [line.split()[:3] for line in table.splitlines()[3:5]] == [
+        line.split()[:3] for line in run.stdout.splitlines()[3:5]
+    ]
+    assert "3 worker ranks, 80 rounds" in run.stdout
+    assert read(tmp_path / "ours.mpi.json")["rounds"] == 40
+    assert (tmp_path / "time.png").exists()
+    assert sorted(path.name for path in (tmp_path / "states").iterdir() if path.name.count(".") == 1) == [
+        "admm.npz",
+        "ideal.npz",
+    ]
+    # the same command again finds everything done, and longer runs go on from there
+    again = mpirun(4, "-m", "byzadmm", "mpi", *words, "--iterations", 60, "--checkpoint", "states", "--json")
+    assert again.returncode == 0, again.stderr
+    record = json.loads(again.stdout)
+    assert record["mpi"]["admm"]["rounds"] == 20
+    assert main([*map(str, words), "--iterations", "60", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][1]["curves"] == record["runs"][1]["curves"]
+
+
+@needs_mpi
+def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = mpirun(4, "-m", "byzadmm", "mpi", "run", "--attack", "nonsense", tolerant=False)
+    assert run.returncode == 2
+    assert run.stderr.count("byzadmm: error: attack: expected one of") == 1
+    failing = mpirun(3, "-m", "byzadmm", "mpi", "run", "--rule", "krum", "median", "-f", 3, *QUICK, "--no-plot")
+    assert failing.returncode == 2
+    assert "byzadmm: error: krum: krum: f=3 is too large" in failing.stderr
+    assert "median" in failing.stdout
+    wrong = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--wire", "float16", "--no-plot")
+    assert wrong.returncode == 2
+    assert "byzadmm: error: wire: expected one of float32, float64; got 'float16'" in wrong.stderr
+
+
+@needs_mpi
+def test_without_mpirun_the_command_says_how_to_start() -> None:
+    run = subprocess.run([sys.executable, "-m", "byzadmm", "mpi", "run"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("byzadmm: error: mpi: expected a master and at least one worker")
 
 
 # --- a master that dies ----------------------------------------------------------------------------------------------

@@ -196,6 +196,21 @@ void bind_simulation(py::module_& m) {
       "x0"_a, "direction"_a, "out"_a, "alpha"_a, "rho"_a, "threads"_a, "x0 - alpha (direction + rho x0)");
 
   m.def(
+      "momentum_step",
+      [](const py::array& momentum, const py::array& g, double beta, int threads) {
+        dispatch_float(momentum, "momentum", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(momentum);
+          T* to = require_out<T>(momentum, "momentum", shape);
+          const T* g_ = require<T>(g, "g", shape);
+          const index_t size = momentum.size();
+          const py::gil_scoped_release nogil;
+          momentum_step<T>(to, g_, static_cast<T>(beta), size, resolve_threads(threads, size));
+        });
+      },
+      "momentum"_a, "g"_a, "beta"_a, "threads"_a, "momentum <- beta momentum + (1 - beta) g, in place");
+
+  m.def(
       "run_admm",
       [](NativeLoss& loss, const py::dict& state, double lam, double beta, double rho, const py::array& alpha0,
          const py::array& alpha, std::int64_t first, const std::vector<index_t>& byzantine,
@@ -248,7 +263,7 @@ void bind_simulation(py::module_& m) {
   m.def(
       "run_sgd",
       [](NativeLoss& loss, const py::dict& state, const std::tuple<int, index_t, double, int>& rule, double rho,
-         bool ideal, const py::array& alpha, std::int64_t first, const std::vector<index_t>& byzantine,
+         double momentum, bool ideal, const py::array& alpha, std::int64_t first, const std::vector<index_t>& byzantine,
          const std::tuple<int, double, index_t>& attack, std::uint64_t seed, int threads) {
         const auto x0 = state["x0"].cast<py::array>();
         dispatch_float(x0, "x0", [&](auto tag) {
@@ -258,19 +273,20 @@ void bind_simulation(py::module_& m) {
             return require_out<T>(state[name].cast<py::array>(), name, shape);
           };
           std::vector<T> direction(static_cast<std::size_t>(cast.d));
-          const SgdState<T> s{get("x0", {cast.d}), get("g", {cast.m, cast.d}), get("lies", {cast.q(), cast.d}),
-                              direction.data()};
+          const Shape all = {cast.m, cast.d};
+          const SgdState<T> s{get("x0", {cast.d}), get("g", all), momentum != 0 ? get("momentum", all) : nullptr,
+                              get("lies", {cast.q(), cast.d}), direction.data()};
           const RuleSpec spec{static_cast<Rule>(std::get<0>(rule)), std::get<1>(rule), std::get<2>(rule),
                               std::get<3>(rule)};
           const index_t count = alpha.size();
           const double* a = steps_of(alpha, "alpha", count);
           Loss<T>& of = loss.get<T>();
           const py::gil_scoped_release nogil;
-          run_sgd<T>(of, s, spec, rho, ideal, cast, a, first, count);
+          run_sgd<T>(of, s, spec, rho, momentum, ideal, cast, a, first, count);
         });
       },
-      "loss"_a, "state"_a, "rule"_a, "rho"_a, "ideal"_a, "alpha"_a, "first"_a, "byzantine"_a, "attack"_a, "seed"_a,
-      "threads"_a, "Iterations of SGD with a robust rule; updates the arrays of state.");
+      "loss"_a, "state"_a, "rule"_a, "rho"_a, "momentum"_a, "ideal"_a, "alpha"_a, "first"_a, "byzantine"_a, "attack"_a,
+      "seed"_a, "threads"_a, "Iterations of SGD with a robust rule; updates the arrays of state.");
 }
 
 }  // namespace byzadmm::bindings

@@ -207,7 +207,7 @@ def _number(text: str, what: str) -> int | float | str | None:
         except ValueError:
             continue
     # A choice such as even=low or family=inner-product; the function it goes to knows which are allowed.
-    if re.fullmatch(r"[a-z]+([-_][a-z]+)*", text):
+    if re.fullmatch(r"[a-z]+([-_+][a-z]+)*", text):
         return text
     raise ValueError(f"{what}: expected a number, got {text!r}")
 

@@ -114,6 +114,7 @@ def attack_messages(
     attack: _Spec, honest: _Array, byzantine: list[int], x0: _Array, k: int, seed: int, out: _Array, threads: int
 ) -> None: ...
 def acceptable(messages: _Array, bound: float) -> list[bool]: ...
+def momentum_step(momentum: _Array, g: _Array, beta: float, threads: int) -> None: ...
 def sgd_step(x0: _Array, direction: _Array, out: _Array, alpha: float, rho: float, threads: int) -> None: ...
 def run_admm(
     loss: Loss,
@@ -147,6 +148,7 @@ def run_sgd(
     state: _State,
     rule: tuple[int, int, float, int],
     rho: float,
+    momentum: float,
     ideal: bool,
     alpha: _Array,
     first: int,

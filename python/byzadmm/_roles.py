@@ -158,10 +158,8 @@ class Workers:
         g[np.searchsorted(self.held, taking_part)] = made(x0, taking_part, k)
         honest = "g"
         if algorithm.momentum:
-            honest, beta = "momentum", g.dtype.type(algorithm.momentum)
-            with np.errstate(invalid="ignore"):  # a worker that diverged
-                self._state[honest] *= beta
-                self._state[honest] += (1 - beta) * g
+            honest = "momentum"
+            _core.momentum_step(self._state[honest], g, algorithm.momentum, self.setup.threads)
         self._lie(self._state[honest], x0, k)
         return self.outgoing(honest, "lies")
 

@@ -181,6 +181,6 @@ class SGD(_Described):
         self.chain().check(n)
         if not isinstance(self.rule, str) or self.rule not in _NATIVE_RULES:
             return None
-        if self.momentum or self.variance_reduction:
+        if self.variance_reduction:
             return None
         return _NATIVE_RULES.index(self.rule), self.f, 1e-6, 1000

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from byzadmm import _core, aggregate, aggregators
+from byzadmm import _core, aggregators
 from byzadmm._arrays import Array, as_float
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, SGD
@@ -382,9 +382,9 @@ class WorstCase(Attack):
         "alie" (its ``z``), "inner-product" (``eps``), "sign-flip" (``scale``), "min-max" (``factor``), "same-value"
         (``v``), "gaussian" (``std``); the class; or any function ``strength -> attack``, which needs ``low`` and
         ``high``.
-    rule : str, callable or None
-        The rule to harm: a name of ``byzadmm.aggregators.RULES`` (its ``f`` is the number of liars), an object of
-        ``byzadmm.aggregators``, or a function (n, d) -> (d,). None: the defence of the algorithm in use.
+    rule : str, callable, list of them, or None
+        The rule to harm, whatever :func:`byzadmm.aggregators.make` takes; the ``f`` of a name is the number of liars.
+        None: the defence of the algorithm in use.
     low, high : float
         Range of the strength; that of the family without them.
     grid : int >= 2
@@ -403,7 +403,7 @@ class WorstCase(Attack):
     """
 
     family: str | Callable[[float], Any] = "alie"
-    rule: str | Callable[..., Any] | None = None
+    rule: str | Callable[..., Any] | Sequence[Any] | None = None
     low: float | None = field(default=None, kw_only=True)
     high: float | None = field(default=None, kw_only=True)
     grid: int = field(default=9, kw_only=True)
@@ -420,10 +420,8 @@ class WorstCase(Attack):
             raise ValueError(f"high: expected more than low={self.low}, got {self.high}")
         check_int(self.grid, "grid", low=2)
         check_int(self.refine, "refine", low=0)
-        if isinstance(self.rule, str):
-            object.__setattr__(self, "rule", check_choice(self.rule.replace("-", "_"), "rule", _NAMED_RULES))
-        elif self.rule is not None and not callable(self.rule):
-            raise TypeError(f"rule: expected a name or a callable, got {type(self.rule).__name__}")
+        if self.rule is not None:
+            aggregators.make(self.rule)
         member = self._member(self._range[0])
         if not callable(member):
             raise TypeError(f"family: expected it to make attacks, got {type(member).__name__}")
@@ -431,8 +429,8 @@ class WorstCase(Attack):
             raise ValueError(f"family: {type(member).__name__} changes more than messages, which is not searched")
 
     def spec(self, algorithm: Any, m: int, q: int) -> None:
-        if isinstance(self.rule, str) and "f" in aggregators.RULES[self.rule].__dataclass_fields__:
-            aggregate.check_f(self.rule, q, m)
+        if self.rule is not None:
+            aggregators.make(self.rule, f=q).check(m)
         return None
 
     def __call__(
@@ -459,7 +457,8 @@ class WorstCase(Attack):
 
         def lies_of(strength: float) -> Array:
             member = self._member(strength)
-            made = as_float(member(messages.copy(), k=k, rng=np.random.default_rng(seed), **about), "family")
+            shown = messages if isinstance(member, Attack) else messages.copy()  # a function of a user's may change it
+            made = as_float(member(shown, k=k, rng=np.random.default_rng(seed), **about), "family")
             if made.shape != (len(byzantine), messages.shape[1]):
                 expected = (len(byzantine), messages.shape[1])
                 raise ValueError(f"family: expected messages of shape {expected}, got {made.shape}")
@@ -505,7 +504,8 @@ class WorstCase(Attack):
         ``|| A(phi(x_1), ..., phi(x_m)) - mean of phi(x_i) over the regular i ||``, where ``phi`` is what the master
         makes of a message and ``A`` how it joins them:
 
-        * SGD, or a ``rule`` that was given: ``phi(x) = x``, ``A`` the rule;
+        * SGD, or a ``rule`` that was given: ``phi(x) = x``, ``A`` the rule, without memory of earlier rounds and with
+          draws of its own;
         * RSA: ``phi(x) = lam sgn(x - x0)``, ``A`` the mean (the master adds them: m times as much);
         * ADMM: ``phi(x) = clip(beta/2 (x - x0), -lam, lam)``, ``A`` the mean. That is the dual of one round from zero:
           a dual that has grown over rounds is known to its worker only.
@@ -529,7 +529,8 @@ class WorstCase(Attack):
 
     def describe(self) -> dict[str, Any]:
         family = self.family if isinstance(self.family, str) else self.family.__qualname__
-        rule = self.rule if self.rule is None or isinstance(self.rule, str) else _printed(self.rule)
+        parts = self.rule if isinstance(self.rule, (list, tuple)) else [self.rule]
+        rule = None if self.rule is None else "+".join(map(_printed, parts))
         return super().describe() | {"family": family, "rule": rule}
 
     @property
@@ -557,15 +558,15 @@ class WorstCase(Attack):
     ) -> Callable[[Array], float]:
         if len(byzantine) == len(messages):
             raise ValueError("byzantine: expected a regular worker among them to measure by, got none")
-        rule: Any = "mean"
-        f = 0
+        chain = algorithm.chain() if isinstance(algorithm, SGD) else aggregators.make("mean")
         if self.rule is not None:
-            rule, f = self.rule, len(byzantine)
-        elif isinstance(algorithm, SGD):
-            rule, f = algorithm.rule, algorithm.f
-        if isinstance(rule, str):
-            kind = aggregators.RULES[rule]
-            rule = kind(f=f) if "f" in kind.__dataclass_fields__ else kind()  # type: ignore[call-arg]
+            chain = aggregators.make(self.rule, f=len(byzantine))
+        everybody = np.arange(len(messages))
+        # A function of a user's, or a rule that draws, is asked as a copy: the master's is not to be changed by it.
+        plain = all(
+            isinstance(link, aggregators.Aggregator) and not isinstance(getattr(link, "rng", 0), np.random.Generator)
+            for link in chain.links
+        )
 
         def received(sent: Array) -> Array:
             if self.rule is not None or isinstance(algorithm, SGD):
@@ -578,23 +579,22 @@ class WorstCase(Attack):
 
         rows = received(messages)
         wanted = np.delete(rows, list(byzantine), axis=0).astype(np.float64).mean(axis=0)
+        heard = rows.copy()
+        liars = list(byzantine)
 
         def harm(lies: Array) -> float:
             if not np.isfinite(lies).all():
                 return -math.inf
-            heard = rows.copy()
-            heard[list(byzantine)] = received(lies)
-            # A copy: a rule that draws random numbers is asked without changing what it will draw for the master.
-            gone = float(np.linalg.norm(np.asarray(copy.deepcopy(rule)(heard), np.float64) - wanted))
+            heard[liars] = received(lies)
+            asked, sent = (chain, heard) if plain else (copy.deepcopy(chain), heard.copy())
+            rng = np.random.default_rng(0)
+            made = asked.in_training(sent, workers=everybody, thrown_out=0, rng=rng, threads=1)
+            gone = float(np.linalg.norm(np.asarray(made, np.float64) - wanted))
             return gone if math.isfinite(gone) else math.inf
 
         return harm
 
 
-# The rules that a name is enough for.
-_NAMED_RULES = tuple(name for name in aggregators.RULES if name != "centered_clip")
-
-
 def _printed(part: Any) -> str:
-    """The same text every time: a function's name, or the settings of an object."""
-    return getattr(part, "__qualname__", None) or repr(part)
+    """The same text every time: a name, a function's name, or the settings of an object."""
+    return part if isinstance(part, str) else getattr(part, "__qualname__", None) or repr(part)

@@ -234,6 +234,9 @@ def _add_mpi(parser: argparse.ArgumentParser) -> None:
     )
     ranks.add_argument("--wire", metavar="TYPE", help="float32 or float64 on the way (that of the run)")
     ranks.add_argument("--checkpoint", metavar="DIR", help="keep states there; the same command goes on from them")
+    ranks.add_argument(
+        "--live", action="store_true", help="one line that is written over; mpirun hides whether there is a terminal"
+    )
     ranks.add_argument("--timeline", metavar="FILE", help="picture of who answered when: .png, .svg or .pdf")
 
 
@@ -336,9 +339,8 @@ def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path |
 
 
 #: Options that go with a settings file; it has the others itself.
-_BESIDE_A_FILE = frozenset(
-    "settings algorithm seed data_dir iterations eval_every dtype threads plot no_plot out json quiet".split()
-)
+_BESIDE_A_FILE = {"settings", "algorithm", "seed", "data_dir", "iterations", "eval_every", "dtype", "threads"}
+_BESIDE_A_FILE |= {"plot", "no_plot", "out", "json", "quiet"}
 
 
 def _plan_of_file(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
@@ -739,6 +741,7 @@ def _versions(packages: Sequence[str]) -> str | None:
 def _mpi_run(args: argparse.Namespace) -> int:
     from byzadmm.engines.mpi import Job
 
+    os.environ["TERM"] = "dumb"  # mpirun gives every rank a terminal, whether there is one or not
     job = Job(deadline=args.deadline, patience=args.patience)
     if job.is_master:
         code = _guarded(lambda: _mpi_master(args, job))
@@ -776,7 +779,7 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
 
     def many(runs: dict[str, dict[str, Any]], keep: Callable[[int, Result | Exception], None]) -> None:
         for number, (name, run) in enumerate(runs.items()):
-            bar = None if args.quiet else Bar(name)
+            bar = None if args.quiet else Bar(name, args.live)
             told = 0
 
             def watch(done: int, report: RunReport, bar: Bar | None = bar, total: int = run["iterations"]) -> None:

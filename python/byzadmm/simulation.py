@@ -358,7 +358,8 @@ class _Setup:
         algorithm = self.algorithm
         if isinstance(algorithm, SGD):
             alpha = steps.evaluate(algorithm.step, "step", first, count)
-            _core.run_sgd(self.native_loss, state, rule, self.rho, algorithm.ideal, alpha, *tail)
+            momentum = float(algorithm.momentum)
+            _core.run_sgd(self.native_loss, state, rule, self.rho, momentum, algorithm.ideal, alpha, *tail)
             return
         master = steps.evaluate(algorithm.master_step, "master_step", first, count)
         worker = steps.evaluate(algorithm.worker_step, "worker_step", first, count)
@@ -410,11 +411,10 @@ class _History:
         with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
             if hasattr(setup.loss, "value"):
                 loss = float(setup.loss.value(x0))
-            if "x" in state:
-                gaps = state["x"][self.regular].astype(np.float64) - x0
-                gap = float(np.mean(np.sqrt(np.sum(gaps * gaps, axis=1)))) if self.regular else 0.0
+            if "x" in state and self.regular:  # worker by worker: all at once would be a copy of the state, and larger
+                gap = float(np.mean([_distance(state["x"][i], x0) for i in self.regular]))
             if self.optimum is not None:
-                distance = float(np.linalg.norm(x0.astype(np.float64) - self.optimum))
+                distance = _distance(x0, self.optimum)
         self.iterations.append(done)
         for name, value in zip(self.curves, (accuracy, loss, gap, distance), strict=True):
             self.curves[name].append(value)
@@ -566,6 +566,10 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
         raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
     kind: np.dtype[Any] = np.dtype(name)
     return kind
+
+
+def _distance(x: Array, y: Array) -> float:
+    return float(np.linalg.norm(x.astype(np.float64) - y))
 
 
 def _name(part: Any) -> str:

@@ -14,7 +14,7 @@ namespace detail {
 /// Elements an elementwise kernel hands to a thread at a time.
 constexpr index_t kElementTile = 8192;
 /// Columns a sum over workers keeps in L1 at a time.
-constexpr index_t kMasterTile = 512;
+constexpr index_t kMasterTile = 2048;
 
 /// acc_j = acc_j + term(0, j) + ... + term(m - 1, j) in this order, j < width. Four workers a pass: acc is loaded and
 /// stored a quarter as often, and memory is still read in runs of a tile, which the hardware fetches ahead.
@@ -58,6 +58,27 @@ BYZ_NOINLINE void admm_dual_step(const T* eta, const T* x, const T* x0, T beta, 
       o[j] = v < -lam ? -lam : v;
     }
   });
+}
+
+/// Both of one worker in one pass over memory, in place: x becomes x - alpha (g + 2 eta - eta_prev), and eta_prev the
+/// next dual. The same operations in the same order, so the same bits. Returns whether that dual is what a master
+/// accepts: within [-lam, lam], not NaN.
+template <class T>
+BYZ_NOINLINE bool admm_worker_and_dual_step(T* x, const T* g, const T* eta, T* eta_prev, const T* x0, T alpha, T beta,
+                                            T lam, index_t d) {
+  const T half = beta / T(2);
+  int odd = 0;
+#pragma GCC ivdep
+  for (index_t j = 0; j < d; ++j) {
+    const T moved = x[j] - alpha * (g[j] + (eta[j] + eta[j] - eta_prev[j]));
+    T v = eta[j] + half * (moved - x0[j]);
+    v = v > lam ? lam : v;
+    v = v < -lam ? -lam : v;
+    odd |= !(v <= lam && v >= -lam);
+    x[j] = moved;
+    eta_prev[j] = v;
+  }
+  return odd == 0;
 }
 
 /// eqx0-update-1 with f0 = rho/2 ||x||^2: out = x0 - alpha (rho x0 - sum_i (2 eta_i - eta_prev_i)).

@@ -22,66 +22,129 @@ class Loss {
 
 /// Softmax regression; worker i draws `batch` of its samples part[offset[i] .. offset[i+1]) with replacement.
 /// A poisoned worker sees label K - 1 - y instead of y.
+///
+/// A batch is a few hundred random places in a large file, so the cost is waiting for memory. A thread therefore works
+/// on three batches at once: it draws one and asks for its entries, finds the rows of the next and asks for those, and
+/// computes with the third, whose rows have arrived.
 template <class T, class X>
 class SoftmaxLoss final : public Loss<T> {
  public:
   SoftmaxLoss(Samples<X> samples, const std::int64_t* y, const std::int64_t* flipped_y, const std::int64_t* part,
               const std::int64_t* offset, const bool* poisoned, index_t workers, index_t classes, double scale,
               index_t batch, std::uint64_t seed)
-      : samples_(samples),
-        y_(y),
-        flipped_y_(flipped_y),
-        part_(part),
-        offset_(offset),
-        poisoned_(poisoned),
-        workers_(workers),
-        classes_(classes),
-        scale_(scale),
-        batch_(batch),
-        seed_(seed) {}
+      : samples_(samples), workers_(workers), classes_(classes), scale_(scale), batch_(batch), seed_(seed) {
+    offset_.assign(offset, offset + workers + 1);
+    entry_.reserve(static_cast<std::size_t>(offset[workers]));
+    for (index_t i = 0; i < workers; ++i)
+      for (std::int64_t e = offset[i]; e < offset[i + 1]; ++e)
+        entry_.push_back({part[e], (poisoned[i] ? flipped_y : y)[part[e]]});
+  }
 
   index_t workers() const override { return workers_; }
   index_t dim() const override { return classes_ * (samples_.d + 1); }
 
   void reserve(int threads) override {
-    const auto slots = static_cast<std::size_t>(threads);
+    const auto slots = static_cast<std::size_t>(threads), size = static_cast<std::size_t>(batch_);
     scratch_.resize(slots * static_cast<std::size_t>(softmax_scratch<T, X>(samples_.d, classes_)));
-    index_.resize(2 * slots * static_cast<std::size_t>(batch_));
+    lane_.resize(slots);
+    for (Lane& lane : lane_) {
+      lane.place.resize(size);
+      for (Batch& batch : lane.found) {
+        batch.row.resize(size);
+        batch.label.resize(size);
+      }
+    }
   }
 
   void gradient(index_t worker, const T* model, std::int64_t k, T* g, int slot) override {
-    std::int64_t* idx = index_.data() + 2 * slot * batch_;
-    draw(worker, k, idx);
-    // The rows of the worker that this thread most likely takes next are on their way while this one is computed.
-    std::int64_t* next = nullptr;
-    if (worker + 1 < workers_) {
-      next = idx + batch_;
-      draw(worker + 1, k, next);
+    Lane& lane = lane_[static_cast<std::size_t>(slot)];
+    const Turn now{worker, k};
+    lane.learn(now);
+    if (lane.found[1].turn != now) find(lane, now);
+    std::swap(lane.found[0], lane.found[1]);
+    const Batch& batch = lane.found[0];
+    const Turn next = lane.after(now);
+    if (next.worker < workers_) {
+      find(lane, next);
+      if (const Turn later = lane.after(next); later.worker < workers_) draw(lane, later);
     }
     const SoftmaxModel<T> shape{model, classes_, samples_.d, samples_.d + 1, static_cast<T>(scale_)};
-    softmax_gradient_one(shape, samples_, poisoned_[worker] ? flipped_y_ : y_, idx, next, batch_, g,
-                         scratch_.data() + slot * softmax_scratch<T, X>(samples_.d, classes_));
-  }
-
-  /// The samples of worker's batch of iteration k.
-  void draw(index_t worker, std::int64_t k, std::int64_t* idx) const {
-    const std::int64_t lo = offset_[worker], size = offset_[worker + 1] - lo;
-    philox_integers(Stream{seed_, static_cast<std::uint64_t>(Purpose::batch), static_cast<std::uint64_t>(worker),
-                           static_cast<std::uint64_t>(k)},
-                    static_cast<std::uint64_t>(size), idx, batch_);
-    for (index_t b = 0; b < batch_; ++b) idx[b] = part_[lo + idx[b]];
+    softmax_gradient_one(
+        shape, samples_, batch.row.data(),
+        [label = batch.label.data()](index_t b) { return static_cast<index_t>(label[b]); }, batch_, g,
+        scratch_.data() + slot * softmax_scratch<T, X>(samples_.d, classes_));
   }
 
  private:
+  /// A sample as a worker sees it, in the order of `part`.
+  struct Entry {
+    std::int64_t row, label;
+  };
+  struct Turn {
+    index_t worker = -1;
+    std::int64_t k = 0;
+    bool operator!=(const Turn& other) const { return worker != other.worker || k != other.k; }
+  };
+  struct Batch {
+    Turn turn;
+    std::vector<std::int64_t> row, label;
+  };
+  /// What a thread has prepared, and the workers [first, last] it serves, learnt from what it was asked for: a wrong
+  /// guess costs time, never a wrong batch.
+  struct Lane {
+    Turn drawn, asked;
+    index_t first = 0, last = -1;
+    std::vector<std::int64_t> place;
+    Batch found[2];
+
+    void learn(const Turn& now) {
+      if (now.k != asked.k) {
+        last = asked.worker;
+        first = now.worker;
+      }
+      asked = now;
+    }
+    Turn after(const Turn& turn) const {
+      return turn.worker == last ? Turn{first, turn.k + 1} : Turn{turn.worker + 1, turn.k};
+    }
+  };
+
+  /// The places, within the worker's samples, of a turn's batch.
+  void draw(Lane& lane, const Turn& turn) const {
+    const std::int64_t lo = offset_[static_cast<std::size_t>(turn.worker)];
+    const std::int64_t hi = offset_[static_cast<std::size_t>(turn.worker) + 1];
+    philox_integers(Stream{seed_, static_cast<std::uint64_t>(Purpose::batch), static_cast<std::uint64_t>(turn.worker),
+                           static_cast<std::uint64_t>(turn.k)},
+                    static_cast<std::uint64_t>(hi - lo), lane.place.data(), batch_);
+    for (std::int64_t& place : lane.place) {
+      place += lo;
+      __builtin_prefetch(entry_.data() + place);
+    }
+    lane.drawn = turn;
+  }
+
+  /// found[1] = the batch of a turn, its rows asked for.
+  void find(Lane& lane, const Turn& turn) const {
+    if (lane.drawn != turn) draw(lane, turn);
+    Batch& batch = lane.found[1];
+    for (std::size_t b = 0; b < lane.place.size(); ++b) {
+      const Entry& entry = entry_[static_cast<std::size_t>(lane.place[b])];
+      batch.row[b] = entry.row;
+      batch.label[b] = entry.label;
+    }
+    batch.turn = turn;
+    detail::prefetch_rows(samples_, batch.row.data(), batch_ < detail::kBatchTile ? batch_ : detail::kBatchTile);
+  }
+
   Samples<X> samples_;
-  const std::int64_t *y_, *flipped_y_, *part_, *offset_;
-  const bool* poisoned_;
   index_t workers_, classes_;
   double scale_;
   index_t batch_;
   std::uint64_t seed_;
+  std::vector<std::int64_t> offset_;
+  std::vector<Entry> entry_;
   std::vector<T> scratch_;
-  std::vector<std::int64_t> index_;
+  std::vector<Lane> lane_;
 };
 
 /// F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2, plus N(0, noise^2) in every element of the gradient.

@@ -15,7 +15,8 @@ struct Stream {
   std::uint64_t s0, s1, s2;
 };
 
-/// Four words of block `block` of the stream.
+/// Four words of block `block` of the stream. A hundred instructions that wait for each other; the processor overlaps
+/// neighbouring blocks by itself (writing four of them abreast was slower: their words do not fit the registers).
 BYZ_ALWAYS_INLINE void philox_block(const Stream& stream, std::uint64_t block, std::uint64_t* word) {
   constexpr std::uint64_t kMul0 = 0xD2E7470EE14C6C93u, kMul1 = 0xCA5A826395121157u;
   constexpr std::uint64_t kKey0 = 0x9E3779B97F4A7C15u, kKey1 = 0xBB67AE8584CAA73Bu;
@@ -39,54 +40,71 @@ BYZ_ALWAYS_INLINE void philox_block(const Stream& stream, std::uint64_t block, s
 /// out_e = floor(word_e * high / 2^64), e < size: uniform on [0, high) up to a bias of high / 2^64.
 inline void philox_integers(const Stream& stream, std::uint64_t high, std::int64_t* out, index_t size) {
   std::uint64_t word[4];
-  for (index_t e = 0; e < size; ++e) {
-    if (e % 4 == 0) philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
-    out[e] = static_cast<std::int64_t>((static_cast<unsigned __int128>(word[e % 4]) * high) >> 64);
+  for (index_t e = 0; e < size; e += 4) {
+    philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+    const index_t count = size - e < 4 ? size - e : 4;
+    for (index_t w = 0; w < count; ++w)
+      out[e + w] = static_cast<std::int64_t>((static_cast<unsigned __int128>(word[w]) * high) >> 64);
   }
 }
 
 namespace detail {
 
-/// log x for normal positive x (single precision, about 1 unit in the last place): exponent and a polynomial of the
-/// mantissa in [1/sqrt 2, sqrt 2).
-BYZ_ALWAYS_INLINE simd::vec<float> log_single(simd::vec<float> x) {
+/// Vectors of single-precision normals computed in step: one alone spends most of its time waiting for itself.
+constexpr int kInStep = 4;
+using Singles = simd::vec<float>[kInStep];
+
+/// y_i = c[0] w_i^8 + ... + c[8].
+BYZ_ALWAYS_INLINE void horner(const Singles& w, const float (&c)[9], Singles& y) {
+  for (auto& v : y) v = simd::splat(c[0]);
+#pragma GCC unroll 8
+  for (int term = 1; term < 9; ++term)
+    for (int i = 0; i < kInStep; ++i) y[i] = simd::madd<float>(y[i], w[i], simd::splat(c[term]));
+}
+
+/// x <- log x for normal positive x (about 1 unit in the last place): exponent and a polynomial of the mantissa in
+/// [1/sqrt 2, sqrt 2).
+BYZ_ALWAYS_INLINE void log_single(Singles& x) {
   using V = simd::vec<float>;
   using M = simd::vec<std::int32_t>;
-  const M shifted = (M)x - 0x3f3504f3;  // sqrt(1/2): the mantissa below it borrows from the exponent
-  const V exponent = __builtin_convertvector(shifted >> 23, V);
-  const V m = (V)((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
-  V y = simd::splat(7.0376836292e-2f);
-  for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
-                        2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f})
-    y = simd::madd<float>(y, m, simd::splat(c));
-  const V m2 = m * m;
-  return exponent * 0.693147180559945f + (m + (y * m2 * m - 0.5f * m2));
+  constexpr float kMantissa[9] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+                                  -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+                                  2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+  Singles exponent, m, y;
+  for (int i = 0; i < kInStep; ++i) {
+    const M shifted = (M)x[i] - 0x3f3504f3;  // sqrt(1/2): the mantissa below it borrows from the exponent
+    exponent[i] = __builtin_convertvector(shifted >> 23, V);
+    m[i] = (V)((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  }
+  horner(m, kMantissa, y);
+  for (int i = 0; i < kInStep; ++i) {
+    const V m2 = m[i] * m[i];
+    x[i] = exponent[i] * 0.693147180559945f + (m[i] + (y[i] * m2 * m[i] - 0.5f * m2));
+  }
 }
 
-template <class V>
-BYZ_ALWAYS_INLINE V horner(V w, const float (&c)[9]) {
-  V y = simd::splat(c[0]);
-  for (int i = 1; i < 9; ++i) y = simd::madd<float>(y, w, simd::splat(c[i]));
-  return y;
-}
-
-/// The z >= 0 with upper tail probability p, 0 < p <= 1/2: sqrt(2) erfinv(1 - 2p) by the single-precision polynomials
-/// of M. Giles ("Approximating the erfinv function", GPU Computing Gems, 2011) in w = -log(4 p (1 - p)).
-BYZ_ALWAYS_INLINE simd::vec<float> normal_quantile(simd::vec<float> p) {
+/// p <- the z >= 0 with upper tail probability p, 0 < p <= 1/2: sqrt(2) erfinv(1 - 2p) by the single-precision
+/// polynomials of M. Giles ("Approximating the erfinv function", GPU Computing Gems, 2011) in w = -log(4 p (1 - p)).
+BYZ_ALWAYS_INLINE void normal_quantile(Singles& p) {
   using V = simd::vec<float>;
   constexpr float kCentre[9] = {2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
                                 -0.00125372503f, -0.00417768164f, 0.246640727f,    1.50140941f};
   constexpr float kTail[9] = {-0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
                               -0.0076224613f,   0.00943887047f,  1.00167406f,    2.83297682f};
-  const V w = -log_single(4.0f * p * (1.0f - p));
-  V y = horner(w - 2.5f, kCentre);
-  const auto far = w >= 5.0f;
-  if (simd::any(far)) {  // one vector in forty
-    V root = w;
-    for (int l = 0; l < simd::lanes<float>; ++l) root[l] = std::sqrt(w[l] > 0 ? w[l] : 0.0f);
-    y = far ? horner(root - 3.0f, kTail) : y;
+  Singles w, shifted, y;
+  for (int i = 0; i < kInStep; ++i) w[i] = 4.0f * p[i] * (1.0f - p[i]);
+  log_single(w);
+  for (int i = 0; i < kInStep; ++i) shifted[i] = (w[i] = -w[i]) - 2.5f;
+  horner(shifted, kCentre, y);
+  simd::vec<std::int32_t> far{};
+  for (int i = 0; i < kInStep; ++i) far |= w[i] >= 5.0f;
+  if (simd::any(far)) {  // one time in ten
+    Singles tail;
+    for (int i = 0; i < kInStep; ++i) shifted[i] = simd::sqrt<float>(simd::max(w[i], V{})) - 3.0f;
+    horner(shifted, kTail, tail);
+    for (int i = 0; i < kInStep; ++i) y[i] = w[i] >= 5.0f ? tail[i] : y[i];
   }
-  return 1.41421356f * y * (1.0f - 2.0f * p);
+  for (int i = 0; i < kInStep; ++i) p[i] = 1.41421356f * y[i] * (1.0f - 2.0f * p[i]);
 }
 
 /// The same in double precision: Wichura, algorithm AS 241 (PPND16), for p in (0, 1/2].
@@ -128,19 +146,27 @@ inline double normal_quantile(double p) {
 inline void philox_normal(const Stream& stream, float std, float* out, index_t size) {
   using V = simd::vec<float>;
   using M = simd::vec<std::int32_t>;
-  constexpr index_t L = simd::lanes<float>, kBlocks = 8, kChunk = 8 * kBlocks;  // floats per chunk
-  static_assert(kChunk % L == 0, "a chunk is whole vectors");
+  constexpr index_t L = simd::lanes<float>, kGroup = detail::kInStep * L;
+  // Many blocks before the first is used: a vector cannot be loaded while its words are still being stored.
+  constexpr index_t kBlocks = 16, kChunk = 8 * kBlocks;
+  static_assert(kChunk % kGroup == 0, "a chunk is whole groups of vectors");
   std::uint64_t word[4 * kBlocks];
   for (index_t e = 0; e < size; e += kChunk) {
     for (index_t b = 0; b < kBlocks; ++b) philox_block(stream, static_cast<std::uint64_t>(e / 8 + b), word + 4 * b);
-    for (index_t c = 0; c < kChunk && e + c < size; c += L) {
-      M half;
-      std::memcpy(&half, reinterpret_cast<const char*>(word) + 4 * c, sizeof half);
-      const V p = (__builtin_convertvector(half & 0x7fffffff, V) + 0.5f) * 0x1p-32f;
-      const V z = detail::normal_quantile(p) * std;
-      const V draw = (V)((M)z ^ (half & static_cast<std::int32_t>(0x80000000u)));
-      if (e + c + L <= size) simd::store(out + e + c, draw);
-      else simd::store_part(out + e + c, draw, size - e - c);
+    for (index_t c = 0; c < kChunk && e + c < size; c += kGroup) {
+      M half[detail::kInStep];
+      detail::Singles z;
+      for (int i = 0; i < detail::kInStep; ++i) {
+        half[i] = simd::load(reinterpret_cast<const std::int32_t*>(word) + c + i * L);
+        z[i] = (__builtin_convertvector(half[i] & 0x7fffffff, V) + 0.5f) * 0x1p-32f;
+      }
+      detail::normal_quantile(z);
+      for (int i = 0; i < detail::kInStep; ++i) {
+        const V draw = (V)((M)(z[i] * std) ^ (half[i] & static_cast<std::int32_t>(0x80000000u)));
+        const index_t at = e + c + i * L;
+        if (at + L <= size) simd::store(out + at, draw);
+        else if (at < size) simd::store_part(out + at, draw, size - at);
+      }
     }
   }
 }

@@ -14,4 +14,14 @@ BYZ_NOINLINE void sgd_step(const T* x0, const T* direction, T alpha, T rho, T* o
   });
 }
 
+/// Worker momentum (Karimireddy et al., ICML 2021): m <- beta m + (1 - beta) g, in place over `size` numbers.
+template <class T>
+BYZ_NOINLINE void momentum_step(T* m, const T* g, T beta, index_t size, int threads) {
+  const T rest = T(1) - beta;
+  for_tiles(size, detail::kElementTile, threads, [=](index_t lo, index_t hi, int) {
+#pragma GCC ivdep
+    for (index_t j = lo; j < hi; ++j) m[j] = beta * m[j] + rest * g[j];
+  });
+}
+
 }  // namespace byzadmm

@@ -4,6 +4,7 @@
 // (madd) instead of left to contraction, so that a kernel's bits do not depend on what it was inlined into.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -146,6 +147,30 @@ BYZ_ALWAYS_INLINE T sum_lanes(vec<T> v) {
   for (int half = lanes<T> / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) part[l] += part[l + half];
   return part[0];
+}
+
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> sqrt(vec<T> v) {
+  T lane[lanes<T>];
+  store(lane, v);
+  for (T& x : lane) x = std::sqrt(x);  // compiles to one instruction
+  return load(lane);
+}
+
+/// out[i] = sum of the lanes of v[i], for four vectors at once.
+template <class T>
+BYZ_ALWAYS_INLINE void sum_lanes_of_four(const vec<T> (&v)[4], T* out) {
+#if defined(__AVX__) && !defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const auto pairs = [](__m256 a, __m256 b) { return _mm256_unpacklo_ps(a, b) + _mm256_unpackhi_ps(a, b); };
+    const __m256 a = pairs((__m256)v[0], (__m256)v[1]), b = pairs((__m256)v[2], (__m256)v[3]);
+    const __m256 sums = _mm256_shuffle_ps(a, b, 0x44) + _mm256_shuffle_ps(a, b, 0xEE);
+    const __m128 total = _mm256_castps256_ps128(sums) + _mm256_extractf128_ps(sums, 1);
+    std::memcpy(out, &total, sizeof total);
+    return;
+  }
+#endif
+  for (int i = 0; i < 4; ++i) out[i] = sum_lanes<T>(v[i]);
 }
 
 /// True if any lane of a comparison's result is set.

@@ -94,6 +94,8 @@ void run_admm(Loss<T>& loss, AdmmState<T> s, const AdmmParameters<T>& p, const C
   const auto lam = static_cast<T>(p.lam), beta = static_cast<T>(p.beta);
   const auto slot_of = cast.slot_of();
   std::vector<T> gradient(static_cast<std::size_t>(cast.threads * d));
+  std::vector<char> sound(
+      static_cast<std::size_t>(m));  // whose dual the master would accept; not bool: threads write it
   std::vector<const T*> now, before;
   const T *eta_home = s.eta, *sent_home = s.sent;
   loss.reserve(cast.threads);
@@ -110,20 +112,21 @@ void run_admm(Loss<T>& loss, AdmmState<T> s, const AdmmParameters<T>& p, const C
     const auto heard = static_cast<index_t>(now.size());
     admm_master_step<T>(s.x0, {now.data(), heard, d}, {before.data(), heard, d}, alpha0[t], p.rho, s.x0, cast.threads);
     for_tasks(m, cast.threads, [&](index_t i, int slot) {
-      T *g = gradient.data() + slot * d, *x = s.x + i * d, *eta = s.eta + i * d, *eta_prev = s.eta_prev + i * d;
+      T *g = gradient.data() + slot * d, *x = s.x + i * d;
       loss.gradient(i, x, k, g, slot);
-      admm_worker_step<T>(x, g, eta, eta_prev, static_cast<T>(alpha[t]), x, d, 1);
-      admm_dual_step<T>(eta, x, s.x0, beta, lam, eta_prev, 1, d, 1);
+      sound[static_cast<std::size_t>(i)] = admm_worker_and_dual_step<T>(x, g, s.eta + i * d, s.eta_prev + i * d, s.x0,
+                                                                        static_cast<T>(alpha[t]), beta, lam, d);
     });
     std::swap(s.eta, s.eta_prev);
     cast.lie(s.x, s.x0, k + 1, s.u);
     if (cast.attack.kind == AttackKind::dual_oscillation) std::copy(s.u, s.u + q * d, s.sent_prev);
     else admm_dual_step<T>(s.sent, s.u, s.x0, beta, lam, s.sent_prev, q, d, cast.threads);
     std::swap(s.sent, s.sent_prev);
-    cast.screen(k, lam, [&](index_t i) {
+    for (index_t i = 0; i < m; ++i) {
       const index_t slot = slot_of[static_cast<std::size_t>(i)];
-      return slot < 0 ? s.eta + i * d : s.sent + slot * d;
-    });
+      const bool fine = slot < 0 ? sound[static_cast<std::size_t>(i)] != 0 : acceptable(s.sent + slot * d, d, lam);
+      if (!fine && cast.eliminated[i] < 0) cast.eliminated[i] = k;
+    }
   }
   // The caller knows the buffers by their first roles.
   if (s.eta != eta_home) std::swap_ranges(s.eta, s.eta + m * d, s.eta_prev);
@@ -191,32 +194,36 @@ void apply_rule(const RuleSpec& spec, Rows<T> x, index_t thrown_out, double* sha
   }
 }
 
-/// SGD: x0 (d); g (m, d) gradients at x0; lies (q, d); direction (d).
+/// SGD: x0 (d); g (m, d) gradients at x0; momentum (m, d) or nullptr; lies (q, d); direction (d).
 template <class T>
 struct SgdState {
-  T *x0, *g, *lies, *direction;
+  T *x0, *g, *momentum, *lies, *direction;
 };
 
-/// x0 <- x0 - alpha (rule(messages) + rho x0).  With `ideal` the Byzantine workers take no part.
+/// x0 <- x0 - alpha (rule(messages) + rho x0), the messages being gradients, or what momentum_step makes of them.  With
+/// `ideal` the Byzantine workers take no part.
 template <class T>
-void run_sgd(Loss<T>& loss, SgdState<T> s, const RuleSpec& rule, double rho, bool ideal, const Cast<T>& cast,
-             const double* alpha, std::int64_t first, index_t count) {
+void run_sgd(Loss<T>& loss, SgdState<T> s, const RuleSpec& rule, double rho, double beta, bool ideal,
+             const Cast<T>& cast, const double* alpha, std::int64_t first, index_t count) {
   const index_t m = cast.m, d = cast.d;
   const auto slot_of = cast.slot_of();
   std::vector<const T*> heard;
   std::vector<double> share(static_cast<std::size_t>(m));
   loss.reserve(cast.threads);
+  T* honest = s.momentum ? s.momentum : s.g;
   const auto message = [&](index_t i) -> const T* {
     const index_t slot = slot_of[static_cast<std::size_t>(i)];
-    if (slot < 0) return s.g + i * d;
+    if (slot < 0) return honest + i * d;
     return ideal ? nullptr : s.lies + slot * d;
   };
   for (index_t t = 0; t < count; ++t) {
     const std::int64_t k = first + t;
     for_tasks(m, cast.threads, [&](index_t i, int slot) {
-      if (!ideal || slot_of[static_cast<std::size_t>(i)] < 0) loss.gradient(i, s.x0, k, s.g + i * d, slot);
+      if (ideal && slot_of[static_cast<std::size_t>(i)] >= 0) return;
+      loss.gradient(i, s.x0, k, s.g + i * d, slot);
+      if (s.momentum) momentum_step<T>(s.momentum + i * d, s.g + i * d, static_cast<T>(beta), d, 1);
     });
-    if (!ideal) cast.lie(s.g, s.x0, k, s.lies);
+    if (!ideal) cast.lie(honest, s.x0, k, s.lies);
     cast.screen(k, std::numeric_limits<T>::max(), message);
     heard.clear();
     index_t thrown_out = 0;

@@ -2,8 +2,9 @@
 //
 // A model is W (K, stride) with stride = D + 1, the bias in the last column, or stride = D without a bias. The model
 // sees scale * X; the scale multiplies logits and gradients instead of a million features. Samples are taken 32 at a
-// time: converted to T once (uint8 pixels are a quarter of the bytes to gather), multiplied by the classes five at a
-// time in registers, and used again for the gradient while they are in the cache.
+// time, a tile: converted to T once (uint8 pixels are a quarter of the bytes to gather), multiplied by the classes in
+// registers, and used again for the gradient while they are in the cache. What belongs to a tile's samples lies class
+// by class, z[k][s]: the softmax of eight samples is then computed at once, without a lane to spare.
 #pragma once
 
 #include <cmath>
@@ -28,101 +29,122 @@ struct SoftmaxModel {
 namespace detail {
 
 constexpr index_t kBatchTile = 32;
-constexpr int kClassBlock = 5;  // 2 samples x 5 classes = 10 accumulators: the most that leaves registers for operands
+// Products in registers at a time, the most that leaves room for operands: 4 samples x 3 classes for the logits,
+// 5 classes x 2 vectors of columns for the gradient.
+constexpr index_t kCacheLine = 64;
+constexpr int kLogitSamples = 4, kLogitClasses = 3, kGradientClasses = 5;
 
 template <class T>
 constexpr index_t padded(index_t size) {
   return (size + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
 }
 
-/// z[s][k] = scale * <x_s, w_k> + bias_k for S samples and C classes; z has row length ldz.
-template <class T, int S, int C>
-BYZ_ALWAYS_INLINE void logits_block(const T* const* x, const SoftmaxModel<T>& model, index_t k0, T* z, index_t ldz) {
+/// The first element at or after p that begins a cache line: vectors at multiples of a vector from it never straddle
+/// two.
+template <class T>
+inline T* line_start(T* p) {
+  const auto past = reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(kCacheLine);
+  return past == 0 ? p : p + (kCacheLine - static_cast<index_t>(past)) / static_cast<index_t>(sizeof(T));
+}
+
+/// f(integral_constant C, k0) over the classes in blocks as equal as they can be, of at most Max.
+template <int Max, class F>
+BYZ_ALWAYS_INLINE void for_class_blocks(index_t classes, F&& f) {
+  for (index_t left = (classes + Max - 1) / Max, k = 0; left > 0; --left) {
+    const index_t width = (classes - k + left - 1) / left;
+    switch (width) {
+      case 1: f(std::integral_constant<int, 1>{}, k); break;
+      case 2: f(std::integral_constant<int, 2>{}, k); break;
+      case 3: f(std::integral_constant<int, 3>{}, k); break;
+      case 4: f(std::integral_constant < int, Max<4 ? Max : 4>{}, k); break;
+      default: f(std::integral_constant<int, Max>{}, k); break;
+    }
+    k += width;
+  }
+}
+
+/// z[k0 + c][s] = scale * <x_s, w_k> + bias_k for kLogitSamples samples and C classes.
+template <class T, int C>
+BYZ_ALWAYS_INLINE void logits_block(const T* const* x, const SoftmaxModel<T>& model, index_t k0, T* z) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>;
+  constexpr int S = kLogitSamples;
   const index_t D = model.features;
   const T* w = model.w + k0 * model.stride;
-  V acc[S][C] = {};
+  V acc[C][S] = {};
   index_t j = 0;
   for (; j + L <= D; j += L) {
     V xs[S];
     for (int s = 0; s < S; ++s) xs[s] = simd::load(x[s] + j);
     for (int c = 0; c < C; ++c) {
       const V wc = simd::load(w + c * model.stride + j);
-      for (int s = 0; s < S; ++s) acc[s][c] = simd::madd<T>(xs[s], wc, acc[s][c]);
+      for (int s = 0; s < S; ++s) acc[c][s] = simd::madd<T>(xs[s], wc, acc[c][s]);
     }
   }
-  if (j < D)
+  if (j < D) {
+    V xs[S];
+    for (int s = 0; s < S; ++s) xs[s] = simd::load_part(x[s] + j, D - j);
     for (int c = 0; c < C; ++c) {
       const V wc = simd::load_part(w + c * model.stride + j, D - j);
-      for (int s = 0; s < S; ++s) acc[s][c] = simd::madd<T>(simd::load_part(x[s] + j, D - j), wc, acc[s][c]);
+      for (int s = 0; s < S; ++s) acc[c][s] = simd::madd<T>(xs[s], wc, acc[c][s]);
     }
-  for (int s = 0; s < S; ++s)
-    for (int c = 0; c < C; ++c) {
-      const T bias = model.has_bias() ? w[c * model.stride + D] : T(0);
-      z[s * ldz + k0 + c] = model.scale * simd::sum_lanes<T>(acc[s][c]) + bias;
-    }
-}
-
-/// f(integral_constant C, k0) over the classes in blocks of kClassBlock and one shorter block.
-template <class F>
-BYZ_ALWAYS_INLINE void for_class_blocks(index_t classes, F&& f) {
-  index_t k = 0;
-  for (; k + kClassBlock <= classes; k += kClassBlock) f(std::integral_constant<int, kClassBlock>{}, k);
-  switch (classes - k) {
-    case 1: f(std::integral_constant<int, 1>{}, k); break;
-    case 2: f(std::integral_constant<int, 2>{}, k); break;
-    case 3: f(std::integral_constant<int, 3>{}, k); break;
-    case 4: f(std::integral_constant<int, 4>{}, k); break;
-    default: break;
+  }
+  for (int c = 0; c < C; ++c) {
+    const T bias = model.has_bias() ? w[c * model.stride + D] : T(0);
+    T dot[S];
+    simd::sum_lanes_of_four<T>(acc[c], dot);
+    for (int s = 0; s < S; ++s) z[(k0 + c) * kBatchTile + s] = model.scale * dot[s] + bias;
   }
 }
 
-/// z: (count, ldz) logits of the samples x[0..count). Classes outermost, so that a block of W stays in L1.
+/// z: (K, kBatchTile) logits of the samples x[0..count), which is followed by copies of the last up to a whole block.
+/// Classes outermost, so that a block of W stays in L1.
 template <class T>
-BYZ_NOINLINE void logits(const T* const* x, index_t count, const SoftmaxModel<T>& model, T* z, index_t ldz) {
-  for_class_blocks(model.classes, [&](auto block, index_t k) {
-    constexpr int C = decltype(block)::value;
-    index_t s = 0;
-    for (; s + 2 <= count; s += 2) logits_block<T, 2, C>(x + s, model, k, z + s * ldz, ldz);
-    if (s < count) logits_block<T, 1, C>(x + s, model, k, z + s * ldz, ldz);
+BYZ_NOINLINE void logits(const T* const* x, index_t count, const SoftmaxModel<T>& model, T* z) {
+  for_class_blocks<kLogitClasses>(model.classes, [&](auto block, index_t k) {
+    for (index_t s = 0; s < count; s += kLogitSamples) logits_block<T, decltype(block)::value>(x + s, model, k, z + s);
   });
 }
 
-/// z <- softmax(z), row by row; padding lanes end as 0. Returns nothing: a row with NaN or +inf becomes NaN.
+/// z[k][s] <- share * softmax(z[.][s])_k for s < count, 0 for the others. A sample with a logit NaN or +inf becomes
+/// NaN.
 template <class T>
-inline void softmax_rows(T* z, index_t count, index_t classes, index_t ldz) {
+BYZ_NOINLINE void softmax_columns(T* z, index_t count, index_t classes, T share) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>;
-  for (index_t s = 0; s < count; ++s, z += ldz) {
-    T top = z[0];
-    for (index_t k = 1; k < classes; ++k) top = z[k] > top ? z[k] : top;
-    for (index_t k = classes; k < ldz; ++k) z[k] = -static_cast<T>(__builtin_inf());
+  for (index_t s = 0; s < count; s += L) {
+    T* column = z + s;
+    V top = simd::load(column);
+    for (index_t k = 1; k < classes; ++k) top = simd::max(simd::load(column + k * kBatchTile), top);
     V sum{};
-    for (index_t k = 0; k < ldz; k += L) {
-      const V e = simd::exp<T>(simd::load(z + k) - top);
-      simd::store(z + k, e);
+    for (index_t k = 0; k < classes; ++k) {
+      const V e = simd::exp<T>(simd::load(column + k * kBatchTile) - top);
+      simd::store(column + k * kBatchTile, e);
       sum += e;
     }
-    const T total = simd::sum_lanes<T>(sum);
-    for (index_t k = 0; k < ldz; k += L) simd::store(z + k, simd::load(z + k) / total);
+    const V factor = share / sum;
+    for (index_t k = 0; k < classes; ++k)
+      simd::store(column + k * kBatchTile, simd::load(column + k * kBatchTile) * factor);
   }
+  for (index_t k = 0; k < classes; ++k)
+    for (index_t s = count; s < kBatchTile; ++s) z[k * kBatchTile + s] = T(0);
 }
 
-/// g[k0 + c][j] += sum_s p[s][k0 + c] x[s][j] for C classes and J vectors of columns from j on (the last one partial).
+/// g[k0 + c][j] += sum_s p[k0 + c][s] x[s][j] for C classes and J vectors of columns from j on (the last one partial).
 template <class T, int C, int J>
-BYZ_ALWAYS_INLINE void gradient_block(const T* const* x, index_t count, const T* p, index_t ldp, T* g, index_t stride,
-                                      index_t k0, index_t j, index_t width, bool first) {
+BYZ_ALWAYS_INLINE void gradient_block(const T* const* x, index_t count, const T* p, T* g, index_t stride, index_t k0,
+                                      index_t j, index_t width, bool first) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>;
   const bool whole = width == J * L;
   V acc[C][J] = {};
+  p += k0 * kBatchTile;
   for (index_t s = 0; s < count; ++s) {
     V xs[J];
     for (int v = 0; v < J; ++v)
       xs[v] = whole || v + 1 < J ? simd::load(x[s] + j + v * L) : simd::load_part(x[s] + j + v * L, width - v * L);
     for (int c = 0; c < C; ++c) {
-      const V pc = simd::splat(p[s * ldp + k0 + c]);
+      const V pc = simd::splat(p[c * kBatchTile + s]);
       for (int v = 0; v < J; ++v) acc[c][v] = simd::madd<T>(pc, xs[v], acc[c][v]);
     }
   }
@@ -138,18 +160,21 @@ BYZ_ALWAYS_INLINE void gradient_block(const T* const* x, index_t count, const T*
     }
 }
 
-/// g (K, stride) features part (+)= p^T x.  Panels of columns stay in L1 while every block of classes passes over them.
+/// g (K, stride) features part (+)= p x.  Panels of columns stay in L1 while every block of classes passes over them.
 template <class T>
-BYZ_NOINLINE void accumulate_gradient(const T* const* x, index_t count, const T* p, index_t ldp, T* g, index_t classes,
+BYZ_NOINLINE void accumulate_gradient(const T* const* x, index_t count, const T* p, T* g, index_t classes,
                                       index_t features, index_t stride, bool first) {
   constexpr index_t L = simd::lanes<T>, kPanel = 8 * L;
   for (index_t lo = 0; lo < features; lo += kPanel) {
     const index_t hi = lo + kPanel < features ? lo + kPanel : features;
-    for_class_blocks(classes, [&](auto block, index_t k) {
+    for_class_blocks<kGradientClasses>(classes, [&](auto block, index_t k) {
       constexpr int C = decltype(block)::value;
       index_t j = lo;
-      for (; j + 2 * L <= hi; j += 2 * L) gradient_block<T, C, 2>(x, count, p, ldp, g, stride, k, j, 2 * L, first);
-      for (; j < hi; j += L) gradient_block<T, C, 1>(x, count, p, ldp, g, stride, k, j, hi - j < L ? hi - j : L, first);
+      for (; j + L < hi; j += 2 * L) {
+        const index_t width = hi - j < 2 * L ? hi - j : 2 * L;
+        gradient_block<T, C, 2>(x, count, p, g, stride, k, j, width, first);
+      }
+      if (j < hi) gradient_block<T, C, 1>(x, count, p, g, stride, k, j, hi - j, first);
     });
   }
 }
@@ -162,7 +187,7 @@ class BatchTile {
 
   static index_t copy_size(index_t features) { return std::is_same_v<T, X> ? 0 : kBatchTile * padded<T>(features); }
 
-  /// Samples idx[0..count) (or first, first + 1, ... without idx).
+  /// Samples idx[0..count) (or first, first + 1, ... without idx), and the last one again up to a whole block.
   const T* const* gather(const std::int64_t* idx, index_t first, index_t count) {
     for (index_t s = 0; s < count; ++s) {
       const X* from = samples_.data + (idx ? static_cast<index_t>(idx[s]) : first + s) * samples_.d;
@@ -174,15 +199,8 @@ class BatchTile {
         row_[s] = to;
       }
     }
+    for (index_t s = count; s % kLogitSamples != 0; ++s) row_[s] = row_[count - 1];
     return row_;
-  }
-
-  /// Ask for the rows of a batch that is gathered next.
-  void prefetch(const std::int64_t* idx, index_t count) const {
-    for (index_t s = 0; s < count; ++s) {
-      const char* from = reinterpret_cast<const char*>(samples_.data + static_cast<index_t>(idx[s]) * samples_.d);
-      for (index_t b = 0; b < samples_.d * static_cast<index_t>(sizeof(X)); b += 64) __builtin_prefetch(from + b);
-    }
   }
 
  private:
@@ -191,54 +209,67 @@ class BatchTile {
   const T* row_[kBatchTile] = {};
 };
 
-/// -log p_y from logits z, in double: log sum_k exp(z_k - top) - (z_y - top).
+/// Ask for the rows of a batch that is gathered soon.
+template <class X>
+inline void prefetch_rows(Samples<X> samples, const std::int64_t* idx, index_t count) {
+  for (index_t s = 0; s < count; ++s) {
+    const char* from = reinterpret_cast<const char*>(samples.data + static_cast<index_t>(idx[s]) * samples.d);
+    const char* end = from + samples.d * static_cast<index_t>(sizeof(X));
+    for (; from < end; from += 64) __builtin_prefetch(from);
+    __builtin_prefetch(end - 1);
+  }
+}
+
+/// -log p_y from the logits z[0], z[kBatchTile], ..., in double: log sum_k exp(z_k - top) - (z_y - top).
 template <class T>
 inline double sample_loss(const T* z, index_t classes, index_t label) {
   T top = z[0];
-  for (index_t k = 1; k < classes; ++k) top = z[k] > top ? z[k] : top;
+  for (index_t k = 1; k < classes; ++k) top = z[k * kBatchTile] > top ? z[k * kBatchTile] : top;
   double sum = 0;
-  for (index_t k = 0; k < classes; ++k) sum += std::exp(static_cast<double>(z[k]) - static_cast<double>(top));
-  return std::log(sum) - (static_cast<double>(z[label]) - static_cast<double>(top));
+  for (index_t k = 0; k < classes; ++k)
+    sum += std::exp(static_cast<double>(z[k * kBatchTile]) - static_cast<double>(top));
+  return std::log(sum) - (static_cast<double>(z[label * kBatchTile]) - static_cast<double>(top));
 }
 
 }  // namespace detail
 
-/// Scratch elements of T that softmax_gradient needs per thread.
+/// Scratch elements of T that a tile needs per thread: logits, converted samples, and room to align both.
 template <class T, class X>
 index_t softmax_scratch(index_t features, index_t classes) {
-  return detail::BatchTile<T, X>::copy_size(features) + detail::kBatchTile * detail::padded<T>(classes);
+  constexpr index_t line = detail::kCacheLine / static_cast<index_t>(sizeof(T));
+  return detail::BatchTile<T, X>::copy_size(features) + detail::kBatchTile * classes + line;
 }
 
-/// One worker: g = (1/B) sum_b (softmax(W x_b) - e_{y_b}) (scale x_b, 1)^T.  g: (K, stride), distinct from the model.
-/// idx: (B) rows of the samples, or nullptr for rows 0..B-1; next: the batch of the next worker, or nullptr.
-template <class T, class X>
-BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* y,
-                                       const std::int64_t* idx, const std::int64_t* next, index_t B, T* g, T* scratch) {
+/// One worker: g = (1/B) sum_b (softmax(W x_b) - e_{label(b)}) (scale x_b, 1)^T.  g: (K, stride), distinct from the
+/// model.  idx: (B) rows of the samples, or nullptr for rows 0..B-1.
+template <class T, class X, class Label>
+BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx,
+                                       Label label, index_t B, T* g, T* scratch) {
   using detail::kBatchTile;
-  const index_t K = model.classes, D = model.features, ldz = detail::padded<T>(K);
-  T* z = scratch;
-  detail::BatchTile<T, X> tile(samples, scratch + kBatchTile * ldz);
+  const index_t K = model.classes, D = model.features;
+  T* z = detail::line_start(scratch);
+  detail::BatchTile<T, X> tile(samples, z + kBatchTile * K);
   const T share = T(1) / static_cast<T>(B);
   for (index_t lo = 0; lo < B; lo += kBatchTile) {
     const index_t count = B - lo < kBatchTile ? B - lo : kBatchTile;
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, count);
-    if (next) tile.prefetch(next + lo, count);
-    detail::logits(x, count, model, z, ldz);
-    detail::softmax_rows(z, count, K, ldz);
-    for (index_t s = 0; s < count; ++s) {
-      T* p = z + s * ldz;
-      p[y[idx ? idx[lo + s] : lo + s]] -= T(1);
-      for (index_t k = 0; k < K; ++k) p[k] *= share;
-    }
-    if (model.has_bias())
-      for (index_t k = 0; k < K; ++k) {
-        T sum = lo == 0 ? T(0) : g[k * model.stride + D];
-        for (index_t s = 0; s < count; ++s) sum += z[s * ldz + k];
-        g[k * model.stride + D] = sum;
+    detail::logits(x, count, model, z);
+    detail::softmax_columns(z, count, K, share);
+    for (index_t s = 0; s < count; ++s) z[label(lo + s) * kBatchTile + s] -= share;
+    for (index_t k = 0; k < K; ++k) {
+      using V = simd::vec<T>;
+      V sum{};
+      for (index_t s = 0; s < kBatchTile; s += simd::lanes<T>) {
+        const V p = simd::load(z + k * kBatchTile + s);
+        simd::store(z + k * kBatchTile + s, p * model.scale);
+        sum += p;
       }
-    for (index_t s = 0; s < count; ++s)
-      for (index_t k = 0; k < K; ++k) z[s * ldz + k] *= model.scale;
-    detail::accumulate_gradient(x, count, z, ldz, g, K, D, model.stride, lo == 0);
+      if (model.has_bias()) {
+        T* to = g + k * model.stride + D;
+        *to = (lo == 0 ? T(0) : *to) + simd::sum_lanes<T>(sum);
+      }
+    }
+    detail::accumulate_gradient(x, count, z, g, K, D, model.stride, lo == 0);
   }
 }
 
@@ -254,27 +285,29 @@ BYZ_NOINLINE void softmax_gradient(const SoftmaxModel<T>& shape, const T* w, Sam
     SoftmaxModel<T> model = shape;
     model.w = w + i * size;
     const std::int64_t* mine = idx ? idx + i * B : nullptr;
-    softmax_gradient_one(model, samples, y, mine, idx && i + 1 < m ? mine + B : nullptr, B, g + i * size,
-                         buffer.get() + slot * scratch);
+    // The rows of the worker that this thread most likely takes next are on their way while this one is computed.
+    if (idx && i + 1 < m) detail::prefetch_rows(samples, mine + B, B < detail::kBatchTile ? B : detail::kBatchTile);
+    softmax_gradient_one(
+        model, samples, mine, [=](index_t b) { return static_cast<index_t>(y[mine ? mine[b] : b]); }, B, g + i * size,
+        buffer.get() + slot * scratch);
   });
 }
 
-/// visit(first row, count, logits, ldz, slot) over tiles of `count` samples idx[0..B) of one model.
+/// visit(first row, count, logits) over tiles of `count` samples idx[0..B) of one model.
 template <class T, class X, class Visit>
 inline void for_logits(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx, index_t B,
                        int threads, Visit&& visit) {
   using detail::kBatchTile;
-  const index_t ldz = detail::padded<T>(model.classes);
   const index_t scratch = softmax_scratch<T, X>(model.features, model.classes);
   const index_t tiles = (B + kBatchTile - 1) / kBatchTile;
   const index_t slots = threads < tiles ? threads : tiles;
   const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]);
   for_tiles(B, kBatchTile, threads, [&](index_t lo, index_t hi, int slot) {
-    T* z = buffer.get() + slot * scratch;
-    detail::BatchTile<T, X> tile(samples, z + kBatchTile * ldz);
+    T* z = detail::line_start(buffer.get() + slot * scratch);
+    detail::BatchTile<T, X> tile(samples, z + kBatchTile * model.classes);
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, hi - lo);
-    detail::logits(x, hi - lo, model, z, ldz);
-    visit(lo, hi - lo, z, ldz);
+    detail::logits(x, hi - lo, model, z);
+    visit(lo, hi - lo, z);
   });
 }
 
@@ -284,10 +317,10 @@ BYZ_NOINLINE double softmax_loss(const SoftmaxModel<T>& model, Samples<X> sample
                                  const std::int64_t* idx, index_t B, int threads) {
   const index_t tiles = (B + detail::kBatchTile - 1) / detail::kBatchTile;
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles)]());
-  for_logits(model, samples, idx, B, threads, [&](index_t lo, index_t count, const T* z, index_t ldz) {
+  for_logits(model, samples, idx, B, threads, [&](index_t lo, index_t count, const T* z) {
     double sum = 0;
     for (index_t s = 0; s < count; ++s)
-      sum += detail::sample_loss(z + s * ldz, model.classes, static_cast<index_t>(y[idx ? idx[lo + s] : lo + s]));
+      sum += detail::sample_loss(z + s, model.classes, static_cast<index_t>(y[idx ? idx[lo + s] : lo + s]));
     partial[static_cast<std::size_t>(lo / detail::kBatchTile)] = sum;
   });
   double total = 0;
@@ -298,12 +331,12 @@ BYZ_NOINLINE double softmax_loss(const SoftmaxModel<T>& model, Samples<X> sample
 /// out_s = the class of the largest logit, the lowest of equals; a NaN logit counts as largest, as in numpy.argmax.
 template <class T, class X>
 BYZ_NOINLINE void softmax_predict(const SoftmaxModel<T>& model, Samples<X> samples, std::int64_t* out, int threads) {
-  for_logits(model, samples, nullptr, samples.n, threads, [&](index_t lo, index_t count, const T* z, index_t ldz) {
+  for_logits(model, samples, nullptr, samples.n, threads, [&](index_t lo, index_t count, const T* z) {
     for (index_t s = 0; s < count; ++s) {
-      const T* row = z + s * ldz;
+      const auto logit = [=](index_t k) { return z[k * detail::kBatchTile + s]; };
       index_t best = 0;
-      for (index_t k = 1; k < model.classes && row[best] == row[best]; ++k)
-        if (!(row[k] <= row[best])) best = k;
+      for (index_t k = 1; k < model.classes && logit(best) == logit(best); ++k)
+        if (!(logit(k) <= logit(best))) best = k;
       out[lo + s] = best;
     }
   });

@@ -17,6 +17,7 @@ __all__ = ["RankReport", "RunReport"]
 _ROUNDS_KEPT = 1000  # at least half as many; every second one goes when there are more
 # What an event says about a rank for good, as against something that passes.
 _PASSING = ("slow", "back", "restarted")
+_BROKEN = ("died", "raised")  # gone, but not for misbehaviour
 
 
 @dataclass
@@ -135,12 +136,13 @@ class RunReport:
         return whole
 
     def line(self) -> str:
-        """For a run that is going on: rounds per second, who is there, bytes."""
+        """For a run that is going on: rounds per second, workers that are there or thrown out, bytes."""
         rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)
-        gone = {event.rank for event in self.events if event.what not in _PASSING}
-        alive = sum(1 for rank in self.ranks if rank.workers and rank.rank not in gone)
-        with_workers = sum(1 for rank in self.ranks if rank.workers)
-        return f"{rate:.0f} rounds/s, {alive} of {with_workers} ranks, {self.bytes / 1e6:.1f} MB"
+        lasting = [event for event in self.events if event.what not in _PASSING]
+        gone = {worker for event in lasting for worker in event.workers}
+        dropped = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
+        there = f"{self.n_workers - len(gone)} of {self.n_workers} workers, {len(dropped)} dropped"
+        return f"{rate:.0f} rounds/s, {there}, {self.bytes / 1e6:.1f} MB"
 
     def rows(self) -> list[list[str]]:
         """The summary, a row per rank, for the columns of ``COLUMNS``."""

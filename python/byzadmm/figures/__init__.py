@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.document import write_report
-from byzadmm.figures.run import Panel, Report, reproduce, runs_of
+from byzadmm.figures.run import HeatMap, Panel, Report, reproduce, runs_of
 from byzadmm.figures.settings import FIGURES, Settings, available, load_settings
 from byzadmm.figures.tuning import Tuned, tune
 
 __all__ = [
     "FIGURES",
     "Claim",
+    "HeatMap",
     "Panel",
     "Report",
     "Settings",

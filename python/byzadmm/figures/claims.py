@@ -221,7 +221,7 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
         elif name in ("fig5a", "fig5b") and panel.settings.sweep:
             # With more than one swept algorithm the first is the paper's.
             first = list(panel.values.values())[: len(panel.settings.sweep)]
-            found.append(check_sweep(name, [float(np.mean(_late(values))) for values in first], panel.settings.sweep))
+            found.append(check_sweep(name, [float(np.mean(late(values))) for values in first], panel.settings.sweep))
         elif name == "example" and len(panel.plots) == 2:
             found.append(check_example({key: values[0] for key, values in panel.values.items()}))
     return sorted(found, key=lambda claim: (claim.number, claim.figure))
@@ -326,6 +326,7 @@ def _number(value: float) -> str:
     return "never" if np.isinf(value) else f"{value:.0f}" if value >= 10 else f"{value:.4f}"
 
 
-def _late(values: Array) -> Array:
-    late: Array = values[:, -max(1, values.shape[1] // 5) :]
-    return late
+def late(values: Array) -> Array:
+    """The last fifth of curves (seeds, t): what "final" is the mean of."""
+    last: Array = values[:, -max(1, values.shape[1] // 5) :]
+    return last

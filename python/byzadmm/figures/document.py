@@ -10,7 +10,7 @@ from byzadmm import __version__
 from byzadmm.figures import claims as _claims
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, claims_table, verdict
-from byzadmm.figures.run import QUICK, Panel, Report
+from byzadmm.figures.run import QUICK, HeatMap, Panel, Report
 
 __all__ = ["write_report"]
 
@@ -26,6 +26,13 @@ DEVIATIONS = """\
 - **Shorter searches than runs.** A trial has the `iterations` of the `[tuning]` table, fewer than the panel's.
 - **Lengths of runs** are not stated in the paper; they are in the settings files.
 """
+
+MAPS = """\
+Final test accuracy in percent, the mean over the last fifth of a run. Rows are SGD with a rule, then RSA and ADMM;
+columns are attacks. A dash stands where the rule does not bear so many Byzantine workers. Ideal SGD does without the
+Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` searches the
+most harmful strength in every iteration ([rules.md](rules.md#adaptive-attacks)). All rules have one step size; no
+setting was searched for this picture, and another step, `lam` or batch would give other numbers."""
 
 
 def write_report(
@@ -80,6 +87,9 @@ def write_report(
     if report.failed:
         lines += ["## Not finished", "", *(f"- {name}: {why}" for name, why in report.failed.items()), ""]
     lines += ["## Deviations, and why", "", DEVIATIONS]
+    for panel in report.panels.values():
+        if isinstance(panel, HeatMap):
+            lines += [f"## {panel.name}: {panel.settings.title}", "", MAPS, "", panel.table(markdown=True), ""]
     lines += ["## Numbers", "", claims_table(report.claims, markdown=True), "", "## Settings", ""]
     for panel in report.panels.values():
         lines += _settings(panel)
@@ -103,17 +113,25 @@ def _words() -> str:
 
 def _settings(panel: Panel) -> list[str]:
     settings = panel.settings
-    facts = (
-        f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {settings.n_byzantine} of {settings.n_workers}"
-    )
+    liars = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
+    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {liars} of {settings.n_workers}"
     if not settings.quadratic:
-        facts += f", {settings.dataset}, scale {settings.scale}, {settings.partition}, batch {settings.batch_size}"
+        parts = " and ".join(dict.fromkeys(case.partition for case in settings.cases()))
+        facts += f", {settings.dataset}, scale {settings.scale}, {parts}, batch {settings.batch_size}"
+    if settings.heat_map:
+        named = (attack.describe() if attack is not None else {"name": "none"} for attack in settings.attacks)
+        facts += "; attacks " + ", ".join(_attack(described) for described in named)
     facts += f"; {settings.note}" if settings.note else ""
     lines = [f"### {panel.name}: {settings.title}", "", f"{facts}. {panel.seconds:.0f} s in iterations.", ""]
     lines += ["| algorithm | parameters | validation |", "|---|---|---|"]
     for curve in panel.curves:
         lines.append(f"| {curve.label} | {_parameters(curve.algorithm.describe())} | {_or_dash(curve.validation)} |")
     return [*lines, ""]
+
+
+def _attack(described: dict[str, Any]) -> str:
+    given = ", ".join(f"{key}={value}" for key, value in described.items() if key != "name" and value is not None)
+    return f"{described['name']}({given})" if given else str(described["name"])
 
 
 def _parameters(described: dict[str, Any]) -> str:

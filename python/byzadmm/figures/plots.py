@@ -9,9 +9,12 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from byzadmm.algorithms import SGD
 
 if TYPE_CHECKING:
-    from byzadmm.figures.run import Panel
+    from byzadmm.figures.run import HeatMap, Panel
 
 __all__ = ["draw"]
 
@@ -53,6 +56,21 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     ...     [path.name for path in report.paths if path.suffix == ".svg"]
     ['example.svg']
     """
+    figure = _draw_maps(panel) if panel.settings.heat_map else _draw_plots(panel)  # type: ignore[arg-type]
+    paths = [folder / f"{panel.name}.{kind}" for kind in ("png", "svg")]
+    # A fixed salt and no date: the same numbers give the same file.
+    with matplotlib.rc_context({"svg.hashsalt": "byzadmm"}):
+        figure.savefig(paths[0], dpi=150)
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def _title(panel: Panel) -> str:
+    title = f"{panel.name}: {panel.settings.title}"
+    return title + "\n(quick look, not the paper's experiment)" if panel.quick else title
+
+
+def _draw_plots(panel: Panel) -> Figure:
     count = len(panel.plots)
     figure = Figure(figsize=(1.9 + 5.2 * count, 3.9), layout="constrained")
     FigureCanvasAgg(figure)
@@ -61,16 +79,73 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
         _draw_plot(panel, number, ax)
         if count > 1:
             ax.set_title(panel.plots[number], fontsize=10)
-    title = f"{panel.name}: {panel.settings.title}"
-    if panel.quick:
-        title += "\n(quick look, not the paper's experiment)"
-    figure.suptitle(title, fontsize=11)
-    paths = [folder / f"{panel.name}.{kind}" for kind in ("png", "svg")]
-    # A fixed salt and no date: the same numbers give the same file.
-    with matplotlib.rc_context({"svg.hashsalt": "byzadmm"}):
-        figure.savefig(paths[0], dpi=150)
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths
+    figure.suptitle(_title(panel), fontsize=11)
+    return figure
+
+
+def _draw_maps(panel: HeatMap) -> Figure:
+    """One map per number of liars (across) and partition (down), in the shape of a slide."""
+    across = len({q for q, _ in panel.maps()})
+    down = len(panel.maps()) // across
+    n_rows, n_columns = len(panel.rows_shown()), len(panel.attacks_shown())
+    size = (3.0 + across * (0.3 + 0.58 * n_columns), 1.9 + down * (0.4 + 0.235 * n_rows))
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    for number, ax in enumerate(axes.flat):
+        image = _draw_map(panel, number, ax, first=number < across)
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.01, aspect=30)
+    bar.set_ticks([0, 25, 50, 75, 100])
+    bar.set_label("final test accuracy in %", fontsize=12)
+    figure.suptitle(_title(panel), fontsize=15)
+    remarks = []
+    if any(curve.kind == "ideal" for curve in panel.curves):
+        remarks.append("Ideal SGD: without the Byzantine workers, who are honest under “none”")
+    if not all(panel.legal(number, curve) for number in range(len(panel.maps())) for curve in panel.rows_shown()):
+        remarks.append("hatched: the rule does not bear so many")
+    figure.supxlabel(". ".join(remarks), fontsize=12)
+    return figure
+
+
+def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
+    rows, columns = panel.rows_shown(), panel.attacks_shown()
+    found = [[panel.final(number, place, curve) for place in range(len(columns))] for curve in rows]
+    values = 100 * np.array([[np.nan if value is None else value for value in row] for row in found])
+    image = ax.imshow(values, cmap="viridis", vmin=0, vmax=100, aspect="auto")
+    for i, curve in enumerate(rows):
+        if not panel.legal(number, curve):
+            ax.add_patch(
+                Rectangle(
+                    (-0.5, i - 0.5), len(columns), 1, facecolor="0.93", edgecolor="0.6", hatch="////", linewidth=0
+                )
+            )
+        for j in range(len(columns)):
+            legal = panel.legal(number, curve)
+            if legal or j == 0:
+                # Dark letters on the bright half of the colours.
+                ax.text(
+                    j if legal else (len(columns) - 1) / 2,
+                    i,
+                    panel.cell(number, j, curve) if legal else f"f = {panel.maps()[number][0]} is too large",
+                    ha="center",
+                    va="center",
+                    fontsize=12,
+                    color="white" if legal and values[i, j] < 60 else "black",
+                    bbox=None if legal else {"facecolor": "0.93", "edgecolor": "none", "pad": 1.5},
+                )
+    others = [i for i, curve in enumerate(rows) if not isinstance(curve.algorithm, SGD)]
+    if others and others[0]:  # the rules of SGD end here
+        ax.axhline(others[0] - 0.5, color="white", linewidth=3)
+    ax.set_yticks(range(len(rows)), [curve.label for curve in rows], fontsize=12)
+    ax.set_xticks(range(len(columns)), columns, fontsize=12, rotation=25, ha="left", rotation_mode="anchor")
+    ax.tick_params(length=0, top=first, labeltop=first, bottom=False, labelbottom=False)
+    ax.spines[:].set_visible(False)
+    q, partition = panel.maps()[number]
+    ideal = panel.ideal(number)
+    words = {"iid": "i.i.d. data", "by-label": "data by label"}.get(partition, f"{partition} data")
+    title = f"{q} of {panel.settings.n_workers} Byzantine, {words}"
+    ax.set_title(title if ideal is None else f"{title} (Ideal SGD: {100 * ideal:.0f})", fontsize=13)
+    return image
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from byzadmm._validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
-from byzadmm.figures.claims import Claim, check_claims, claims_table
-from byzadmm.figures.settings import FIGURES, Curve, Settings, load_settings, make_parts
+from byzadmm.figures.claims import Claim, check_claims, claims_table, late
+from byzadmm.figures.settings import ATTACKS, FIGURES, Curve, Settings, load_settings, make_parts
 from byzadmm.results import Result
 
-__all__ = ["Panel", "Report", "reproduce", "runs_of"]
+__all__ = ["HeatMap", "Panel", "Report", "reproduce", "runs_of"]
 
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
 
@@ -63,6 +63,10 @@ class Panel:
         """What the curves show."""
         return "x0" if self.settings.quadratic else "accuracy"
 
+    def about_plots(self) -> list[dict[str, Any]]:
+        """What tells one plot from the others."""
+        return [{"attack": title} for title in self.plots]
+
     def rows(self) -> list[dict[str, Any]]:
         """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
         return [
@@ -97,11 +101,8 @@ class Panel:
             "iterations": self.iterations.tolist(),
             "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
             "plots": [
-                {
-                    "attack": title,
-                    "curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number},
-                }
-                for number, title in enumerate(self.plots)
+                about | {"curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number}}
+                for number, about in enumerate(self.about_plots())
             ],
         }
         paths = [
@@ -113,6 +114,91 @@ class Panel:
         except ImportError:  # pragma: no cover - the plot extra is not installed
             return paths
         return paths + draw(self, folder)
+
+
+@dataclass
+class HeatMap(Panel):
+    """A panel of maps, one per number of Byzantine workers and partition: final accuracies, algorithms by attacks."""
+
+    def maps(self) -> list[tuple[int, str]]:
+        """Number of Byzantine workers and partition of every map."""
+        return list(self.settings.heat_map)
+
+    def rows_shown(self) -> list[Curve]:
+        """The rows of a map; Ideal SGD is not one of them, but what they are measured by."""
+        return [curve for curve in self.curves if curve.kind != "ideal"]
+
+    def attacks_shown(self) -> list[str]:
+        """The columns of a map."""
+        return self.plots[: len(self.settings.attacks)]
+
+    def final(self, number: int, attack: int, curve: Curve) -> float | None:
+        """Final accuracy in map ``number``; None where nothing was run."""
+        values = self.values.get((number * len(self.settings.attacks) + attack, curve.name))
+        return None if values is None else float(np.mean(late(values)))
+
+    def ideal(self, number: int) -> float | None:
+        """Final accuracy of Ideal SGD, if the file has it."""
+        found = (self.final(number, 0, curve) for curve in self.curves if curve.kind == "ideal")
+        return next(found, None)
+
+    def legal(self, number: int, curve: Curve) -> bool:
+        """Whether the rule bears as many liars as that map has."""
+        return self.settings.algorithm(curve, self.settings.cases()[number * len(self.settings.attacks)]) is not None
+
+    def about_plots(self) -> list[dict[str, Any]]:
+        return [
+            {"n_byzantine": case.n_byzantine, "partition": case.partition, "attack": title}
+            for case, title in zip(self.settings.cases(), self.plots, strict=True)
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per cell: final accuracy, mean, lowest and highest over the seeds; empty where ``f`` is illegal."""
+        rows = []
+        for number, about in enumerate(self.about_plots()):
+            for curve in self.curves:
+                found = self.values.get((number, curve.name))
+                if found is None and curve.kind == "ideal":
+                    continue
+                finals = np.array([np.nan]) if found is None else late(found).mean(axis=1)
+                cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
+                plain = {key: "" if found is None else float(value) for key, value in cell.items()}
+                legal = self.legal(number // len(self.settings.attacks), curve)
+                rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
+        return rows
+
+    def table(self, *, markdown: bool = False) -> str:
+        """Every map as text, in percent: columns are attacks, named above them."""
+        parts = []
+        for number, (q, partition) in enumerate(self.maps()):
+            ideal = self.ideal(number)
+            head = f"q = {q}, {partition}" + ("" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}")
+            names = [curve.label for curve in self.rows_shown()]
+            cells = [
+                [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
+                for curve in self.rows_shown()
+            ]
+            if markdown:
+                lines = [f"**{head}**", "", "| | " + " | ".join(self.attacks_shown()) + " |"]
+                lines += ["|---|" + "---:|" * len(self.attacks_shown())]
+                lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in zip(names, cells, strict=True)]
+            else:
+                width = max(map(len, names))
+                lines = [f"{self.name}: final accuracy in %, {head}"]
+                lines += [" " * width + "".join(f"{name[:5]:>6}" for name in self.attacks_shown())]
+                lines += [
+                    f"{name:<{width}}" + "".join(f"{cell:>6}" for cell in row)
+                    for name, row in zip(names, cells, strict=True)
+                ]
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
+
+    def cell(self, number: int, attack: int, curve: Curve) -> str:
+        """Percent; ``-`` where the rule does not bear so many liars, ``?`` where the run was not finished."""
+        value = self.final(number, attack, curve)
+        if value is not None:
+            return f"{100 * value:.0f}"
+        return "?" if self.legal(number, curve) else "-"
 
 
 @dataclass
@@ -140,9 +226,11 @@ class Report:
     interrupted: bool = False
 
     def table(self) -> str:
-        """The claims as text, at most 80 columns wide."""
+        """The claims, and the heat maps, as text of at most 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
-        text += claims_table(self.claims)
+        maps = [panel.table() for panel in self.panels.values() if isinstance(panel, HeatMap)]
+        # A run of heat maps alone has no claims, and need not say so.
+        text += "\n\n".join(([claims_table(self.claims)] if self.claims or not maps else []) + maps)
         return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
 
 
@@ -161,7 +249,7 @@ def reproduce(
     ----------
     names : "all", or a list of panels and settings files
     seeds : int
-        Runs per algorithm; data are dealt out anew for each.
+        Runs per algorithm; data are dealt out anew for each. A settings file may ask for fewer.
     quick : bool
         One seed and a fifth of the iterations, for a first look.
     out : path
@@ -220,7 +308,7 @@ def reproduce(
         done.setdefault(name, {})[number] = result
         mine = [n for n, job in enumerate(jobs) if job.settings.name == name]
         if len(done[name]) == len(mine):
-            panel = _panel([(jobs[n], done[name][n]) for n in mine], count, quick)
+            panel = _panel([(jobs[n], done[name][n]) for n in mine], quick)
             report.panels[name] = panel
             report.paths += panel.write(folder)
             del done[name]
@@ -232,6 +320,10 @@ def reproduce(
         for settings in panels:
             if settings.name not in report.panels:
                 report.failed.setdefault(settings.name, "interrupted")
+                if settings.heat_map and settings.name in done:  # the cells that are finished
+                    finished = sorted(done[settings.name].items())
+                    panel = _panel([(jobs[n], result) for n, result in finished], quick)
+                    report.paths += panel.write(folder)
     report.panels = {s.name: report.panels[s.name] for s in panels if s.name in report.panels}
     report.claims = check_claims(report.panels)
     report.seconds = time.perf_counter() - begun
@@ -269,17 +361,19 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     Examples
     --------
     >>> from byzadmm import figures
-    >>> list(figures.runs_of(figures.load_settings("example")))
-    ['admm, small-value attack', 'admm, large-value attack']
+    >>> list(figures.runs_of(figures.load_settings("example")))[:2]
+    ['admm, small-value attack', 'rsa, small-value attack']
     """
-    jobs = _jobs(settings, seed + 1, data_dir, {})
+    cases = settings.cases()
+    jobs = _jobs(replace(settings, seeds=None), seed + 1, data_dir, {})
     last = max(job.seed for job in jobs)
-    several = len(settings.attacks) > 1
-    return {
-        job.curve.name + (f", {_attack_title(settings.attacks[job.plot])}" if several else ""): job.config
-        for job in jobs
-        if job.seed == last
-    }
+
+    def name(job: _Job) -> str:
+        case = cases[job.plot]
+        parts = [job.curve.name, *([_attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
+        return ", ".join([*parts, *([f"q = {case.n_byzantine}, {case.partition}"] if settings.heat_map else [])])
+
+    return {name(job): job.config for job in jobs if job.seed == last}
 
 
 @dataclass(frozen=True)
@@ -293,7 +387,6 @@ class _Job:
 
 def _jobs(settings: Settings, seeds: int, data_dir: Any, loaded: dict[tuple[str, Any], Dataset | str]) -> list[_Job]:
     common: dict[str, Any] = {
-        "n_byzantine": settings.n_byzantine,
         "iterations": settings.iterations,
         "eval_every": settings.eval_every,
         "batch_size": settings.batch_size,
@@ -309,22 +402,29 @@ def _jobs(settings: Settings, seeds: int, data_dir: Any, loaded: dict[tuple[str,
             "dtype": "float64",
             "record": "trajectory",
         }
-        seeds = 1  # nothing in it is random
-        shares: list[dict[str, Any]] = [{}]
+        shares: dict[tuple[str, int], dict[str, Any]] = {(settings.partition, 0): {}}  # nothing in it is random
     else:
         dataset = _load(settings, data_dir, loaded)
-        shares = [{"dataset": dataset, "parts": make_parts(settings, dataset, seed)} for seed in range(seeds)]
+        shares = {
+            (kind, seed): {"dataset": dataset, "parts": make_parts(settings, dataset, seed, kind)}
+            for kind in dict.fromkeys(case.partition for case in settings.cases())
+            for seed in range(min(seeds, settings.seeds or seeds))
+        }
     return [
         _Job(
             settings,
             plot,
             curve,
             seed,
-            common | shares[seed] | {"algorithm": curve.algorithm, "attack": attack, "seed": seed},
+            common
+            | share
+            | {"algorithm": algorithm, "attack": case.attack, "n_byzantine": case.n_byzantine, "seed": seed},
         )
-        for plot, attack in enumerate(settings.attacks)
+        for plot, case in enumerate(settings.cases())
         for curve in settings.all_curves()
-        for seed in range(seeds)
+        if (algorithm := settings.algorithm(curve, case)) is not None
+        for (kind, seed), share in shares.items()
+        if kind == case.partition
     ]
 
 
@@ -342,22 +442,28 @@ def _load(settings: Settings, data_dir: Any, loaded: dict[tuple[str, Any], Datas
     return found
 
 
-def _panel(runs: list[tuple[_Job, Result]], seeds: int, quick: bool) -> Panel:
+def _panel(runs: list[tuple[_Job, Result]], quick: bool) -> Panel:
     settings = runs[0][0].settings
     values: dict[tuple[int, str], list[Array]] = {}
     for job, result in runs:
         curve = result.trajectory["x0"][:, 0] if settings.quadratic and result.trajectory else result.accuracy
         values.setdefault((job.plot, job.curve.name), []).append(curve)
-    return Panel(
+    kind, title = (HeatMap, _attack_name) if settings.heat_map else (Panel, _attack_title)
+    return kind(
         settings=settings,
-        plots=[_attack_title(attack) for attack in settings.attacks],
+        plots=[title(case.attack) for case in settings.cases()],
         curves=list(settings.all_curves()),
         iterations=runs[0][1].iterations,
         values={key: np.array(curves) for key, curves in values.items()},
-        seeds=1 if settings.quadratic else seeds,
+        seeds=max(len(curves) for curves in values.values()),
         seconds=sum(result.seconds for _, result in runs),
         quick=quick,
     )
+
+
+def _attack_name(attack: Attack | None) -> str:
+    """As in the settings file."""
+    return next((name for name, kind in ATTACKS.items() if kind is type(attack)), "none")
 
 
 def _attack_title(attack: Attack | None) -> str:

@@ -22,6 +22,7 @@ else:  # pragma: no cover - Python 3.10
 
 __all__ = [
     "FIGURES",
+    "Case",
     "Curve",
     "Search",
     "Settings",
@@ -32,8 +33,8 @@ __all__ = [
     "settings_path",
 ]
 
-#: The panels that come with the package, in the order of the paper.
-FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example")
+#: The panels that come with the package: those of the paper in its order, and the rules under every attack.
+FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example", "rules")
 
 ATTACKS: dict[str, Callable[..., Any]] = {
     "gaussian": attacks.Gaussian,
@@ -80,6 +81,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Case:
+    """What the algorithms face in one plot of a panel, or in one column of a heat map."""
+
+    attack: attacks.Attack | None
+    n_byzantine: int
+    partition: str
+
+
+@dataclass(frozen=True)
 class Search:
     """How ``tune`` looks for parameters: how many trials, how long, in which ranges."""
 
@@ -94,7 +104,8 @@ class Settings:
     """One panel, checked.
 
     ``attacks`` has one entry per plot of the panel; None is "no attack". ``sweep`` lists the values of ``lam`` that
-    every algorithm with a ``lam`` is run with.
+    every algorithm with a ``lam`` is run with. ``heat_map`` lists the number of Byzantine workers and the partition of
+    every map; a panel that has it shows final accuracies, algorithms by attacks. ``seeds`` is the most it is run with.
     """
 
     name: str
@@ -116,6 +127,33 @@ class Settings:
     search: Search | None = None
     quadratic: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    heat_map: tuple[tuple[int, str], ...] = ()
+    seeds: int | None = None
+
+    def cases(self) -> tuple[Case, ...]:
+        """One per attack; in a heat map one per attack for every map."""
+        maps = self.heat_map or ((self.n_byzantine, self.partition),)
+        return tuple(Case(attack, q, partition) for q, partition in maps for attack in self.attacks)
+
+    def algorithm(self, curve: Curve, case: Case) -> ADMM | RSA | SGD | None:
+        """What a curve runs with. In a heat map a rule's ``f`` is the number of liars, unless the file has one.
+
+        None: nothing to run, as the rule does not bear that ``f``; or Ideal SGD, which no attack concerns, once more.
+        """
+        made = curve.algorithm
+        if not self.heat_map or not isinstance(made, SGD):
+            return made
+        if made.ideal:
+            return made if case.attack is self.attacks[0] else None
+        q, rule = case.n_byzantine, made.rule
+        if isinstance(rule, tuple):  # objects know their f themselves
+            rule = tuple(replace(link, f=q) if getattr(link, "f", None) == 0 else link for link in rule)
+        made = replace(made, rule=rule, f=made.f or q)
+        try:
+            made.native_rule(self.n_workers)
+        except ValueError:
+            return None
+        return made
 
     def all_curves(self) -> tuple[Curve, ...]:
         """The curves to draw: those of the file, or one per value of the sweep."""
@@ -206,12 +244,13 @@ def load_settings(name_or_path: str | Path) -> Settings:
         raise ValueError(f"{path}: {error}") from error
 
 
-def make_parts(settings: Settings, dataset: Dataset, seed: int) -> list[Any]:
-    """The workers' shares of the training set, drawn anew for each seed."""
+def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None) -> list[Any]:
+    """The workers' shares of the training set, drawn anew for each seed; ``kind`` if not the partition of the file."""
     y, m = dataset.train_y, settings.n_workers
-    if settings.partition == "by-label":
+    kind = kind or settings.partition
+    if kind == "by-label":
         return list(partition.by_label(y, m, per_label=max(1, m // dataset.n_classes), seed=seed))
-    if settings.partition == "dirichlet":
+    if kind == "dirichlet":
         return list(partition.dirichlet(y, m, settings.alpha, seed=seed))
     return list(partition.iid(y, m, seed=seed))
 
@@ -249,7 +288,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         path=path,
         dataset=dataset,
         scale=table.take("scale", _scale, None),
-        partition=table.take("partition", lambda v, n: check_choice(v, n, ("iid", "by-label", "dirichlet")), "iid"),
+        partition=table.take("partition", _partition, "iid"),
         alpha=table.take("alpha", _positive, 0.5),
         n_workers=len(quadratic["a"]) if quadratic else table.take("n_workers", _count, 20),
         n_byzantine=table.take("n_byzantine", lambda v, n: check_int(v, n, low=0), 0),
@@ -260,12 +299,17 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         rho=table.take("rho", lambda v, n: check_real(v, n, low=0.0), 0.01),
         curves=table.take("algorithms", _curves),
         sweep=table.take("sweep", _numbers, ()),
+        heat_map=table.take("heat_map", _heat_map, ()),
+        seeds=table.take("seeds", _count, None),
         search=table.take("tuning", _search, None),
         quadratic=quadratic,
     )
     table.close()
-    if settings.n_byzantine > settings.n_workers:
-        raise ValueError(f"n_byzantine: expected at most n_workers={settings.n_workers}, got {settings.n_byzantine}")
+    for case in settings.cases():
+        if case.n_byzantine > settings.n_workers:
+            raise ValueError(f"n_byzantine: expected at most n_workers={settings.n_workers}, got {case.n_byzantine}")
+    if settings.heat_map and (settings.sweep or settings.quadratic):
+        raise ValueError("heat_map: not with a sweep or the quadratic example")
     if settings.sweep and not settings.all_curves():
         raise ValueError("sweep: needs an algorithm of kind admm")
     return settings
@@ -306,6 +350,24 @@ def _range(value: Any, name: str) -> tuple[float, float]:
 
 def _scale(value: Any, name: str) -> float | str:
     return check_choice(value, name, ("raw", "unit", "standard")) if isinstance(value, str) else _positive(value, name)
+
+
+def _partition(value: Any, name: str) -> str:
+    return check_choice(value, name, ("iid", "by-label", "dirichlet"))
+
+
+def _heat_map(value: Any, name: str) -> tuple[tuple[int, str], ...]:
+    table = _Table(value, f"{name}.")
+    liars = table.take("n_byzantine", lambda v, n: [check_int(q, n, low=0) for q in _list(v, n)])
+    kinds = table.take("partition", lambda v, n: [_partition(kind, n) for kind in _list(v, n)], ["iid"])
+    table.close()
+    return tuple((q, kind) for kind in kinds for q in liars)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise TypeError(f"{name}: expected a list, got {value!r}")
+    return value
 
 
 def _quadratic(value: Any, name: str) -> dict[str, Any]:
