@@ -294,7 +294,7 @@ def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_mat
         (["--algorithm", "admm", "--out", "a.txt"], "out: expected a name ending in .npz; got 'a.txt'"),
         (["--algorithm", "admm", "--out", "no/a.npz"], "out: no folder 'no'"),
         (["--plot", "a.gif"], "plot: expected a name ending in .png, .svg, .pdf; got 'a.gif'"),
-        (["--iter", "3"], "unrecognized arguments: --iter 3 (see byzadmm --help)"),
+        (["--iter=3"], "unrecognized arguments: --iter=3 (see byzadmm --help)"),
     ],
 )
 def test_run_refuses(refused, words, message):
@@ -435,6 +435,89 @@ def test_verdict():
     assert comparison.verdict(0.47, 0.95) == "fails"
     assert comparison.verdict(float("nan"), 0.95) == "fails"
     assert comparison.verdict(0.9, None) == ""
+
+
+# --- settings files --------------------------------------------------------------------------------------------------
+
+SETTINGS = """
+title = "Two algorithms on digits"
+dataset = "digits"
+n_workers = 6
+n_byzantine = 2
+attack = { name = "sign-flip" }
+iterations = 30
+eval_every = 10
+batch_size = 4
+
+[algorithms.ideal]
+step = { power = [10.0] }
+[algorithms.admm]
+lam = 0.01
+beta = 0.5
+master_step = { inv_sqrt = [10, 0.3] }
+worker_step = { inv_sqrt = [0.5, 0.3] }
+"""
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text(SETTINGS, encoding="utf-8")
+    return path
+
+
+def test_run_takes_a_settings_file(call, settings_file):
+    ended = call("run", settings_file, "--out", "run.npz", "--plot", "run.png", "--seed", 3, "--iterations", 20)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("Two algorithms on digits")
+    run = Result.load("run.npz")
+    settings = byzadmm.figures.load_settings(settings_file)
+    data = datasets.load("digits")
+    parts = byzadmm.figures.settings.make_parts(settings, data, 3)
+    direct = byzadmm.simulate(
+        data,
+        parts,
+        algorithm=settings.curves[1].algorithm,
+        attack=attacks.SignFlip(),
+        n_byzantine=2,
+        iterations=20,
+        eval_every=10,
+        batch_size=4,
+        seed=3,
+    )
+    assert run.x0.tobytes() == direct.x0.tobytes()
+    assert run.config == direct.config
+
+
+def test_run_takes_the_name_of_a_figure(call):
+    ended = call("run", "example", "--iterations", 5, "--json", "--plot", "loss.svg")
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    assert [run["algorithm"] for run in record["runs"]][1:3] == ["rsa, small-value attack", "admm, large-value attack"]
+    assert record["attack"][0] == {"name": "SmallValue", "eps": 0.5}
+    assert "<svg" in Path("loss.svg").read_text("utf-8")
+
+
+def test_run_takes_one_curve_of_a_settings_file(call, settings_file):
+    ended = call("run", settings_file, "--algorithm", "admm", "--dtype", "float64", "--json")
+    assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["admm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--lam", "1"], "lam: is in the settings file two.toml"),
+        (["--dataset", "mnist"], "dataset: is in the settings file two.toml"),
+        (["--algorithm", "rsa"], "algorithm: expected one of ideal, admm; got 'rsa'"),
+        (["--seed", "-1"], "seed: expected an integer >= 0, got -1"),
+    ],
+)
+def test_run_refuses_beside_a_settings_file(refused, settings_file, words, message):
+    assert refused("run", settings_file.name, *words) == message
+
+
+def test_run_refuses_a_file_that_is_not_there(refused):
+    assert refused("run", "none.toml") == "none.toml: no such settings file"
 
 
 # --- reproduce, tune -------------------------------------------------------------------------------------------------
@@ -651,8 +734,31 @@ def test_info(call, monkeypatch):
     assert facts["extras"]["plot"].startswith("matplotlib ")
 
 
-def test_mpi_says_that_it_is_not_there(refused):
-    assert refused("mpi", "run", "--dataset", "mnist").startswith("mpi: not in this version")
+@pytest.mark.parametrize("error", [ImportError("no module"), RuntimeError("cannot load MPI library")])
+def test_mpi_says_what_to_install(refused, monkeypatch, error):
+    def missing(name):
+        raise error
+
+    monkeypatch.setattr("byzadmm.engines.mpi.importlib.import_module", missing)
+    said = refused("mpi", "run", "--dataset", "mnist")
+    assert said == f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--deadline", "0"], "deadline: expected a finite number > 0.0, got 0.0"),
+        (["--patience", "nan"], "patience: expected a finite number > 0.0, got nan"),
+    ],
+)
+def test_mpi_refuses(refused, words, message):
+    assert refused("mpi", "run", *words) == message
+
+
+def test_mpi_alone_shows_its_help(call):
+    ended = call("mpi")
+    assert ended.code == 0
+    assert "mpirun --with-ft ulfm -np 5 byzadmm mpi run" in ended.out
 
 
 @pytest.mark.parametrize("command", ["run", "reproduce", "tune", "data", "list", "info", "mpi"])
@@ -661,7 +767,8 @@ def test_help_has_examples_and_fits(capsys, command):
         main([command, "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert f"examples:\n  byzadmm {command}" in text
+    start = "mpirun --with-ft ulfm -np 5 byzadmm" if command == "mpi" else "byzadmm"
+    assert f"examples:\n  {start} {command}" in text
     assert fits(text)
 
 

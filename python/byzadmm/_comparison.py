@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -381,17 +382,22 @@ def draw(path: str | Path, results: Sequence[tuple[str, Result]], title: str) ->
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
     drawn = 0
+    metric, label = "accuracy", "test accuracy"
+    if all(math.isnan(result.accuracy[-1]) for _, result in results):  # a problem without a test set
+        metric, label = "loss", "loss"
     for name, result in results:
         if name == "ideal":
-            axes.plot(result.iterations, result.accuracy, color="black", linewidth=1.2, label="Ideal", zorder=1)
+            axes.plot(result.iterations, getattr(result, metric), color="black", linewidth=1.2, label="Ideal", zorder=1)
             continue
         style: dict[str, Any] = {
             "color": _COLOURS[drawn % len(_COLOURS)],
             "linestyle": _STYLES[drawn % len(_STYLES)],
         }
-        axes.plot(result.iterations, result.accuracy, linewidth=2, label=name, zorder=2, **style)
+        axes.plot(result.iterations, getattr(result, metric), linewidth=2, label=name, zorder=2, **style)
         drawn += 1
-    axes.set(xlabel="iterations", ylabel="test accuracy", ylim=(0, 1), title=title)
+    axes.set(xlabel="iterations", ylabel=label, title=title)
+    if metric == "accuracy":
+        axes.set_ylim(0, 1)
     axes.margins(x=0)
     axes.grid(alpha=0.3)
     axes.legend(loc="center right", framealpha=0.9)

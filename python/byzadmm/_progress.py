@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 __all__ = ["Bar"]
 
 
 class Bar:
-    """``update(done, total)`` as often as you like; ``close()`` at the end.
+    """``update(done, total)`` as often as you like, with a function for a remark beside it; ``close()`` at the end.
 
-    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds.
+    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds, or with
+    ``live`` one that is written over five times a second.
     """
 
-    PLAIN_INTERVAL = 10.0
+    PLAIN_INTERVAL, LIVE_INTERVAL = 10.0, 0.2
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self, label: str, live: bool = False) -> None:
+        self.label, self.live = label, live
         self._bar = None
         self._last = time.monotonic()
         if sys.stderr.isatty():
@@ -31,20 +33,24 @@ class Bar:
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task(label, total=None)
+            self._task = self._bar.add_task(label, total=None, note="")
             self._bar.start()
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, note: Callable[[], str] = str) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._last >= self.PLAIN_INTERVAL:
+            self._bar.update(self._task, completed=done, total=total, note=note())
+        elif time.monotonic() - self._last >= (self.LIVE_INTERVAL if self.live else self.PLAIN_INTERVAL):
             self._last = time.monotonic()
-            print(f"{self.label}: {done} of {total}", file=sys.stderr, flush=True)
+            line = ", ".join(filter(None, (f"{self.label}: {done} of {total}", note())))
+            print(f"\r{line}\033[K" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        elif self.live:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -13,6 +14,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -53,11 +55,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     ...
     0
     """
-    try:
+
+    def run() -> int:
         args = _parser().parse_args(argv)
         code: int = args.run(args)
         sys.stdout.flush()
         return code
+
+    return _guarded(run)
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """The exit code of ``run``; what goes wrong becomes one line."""
+    try:
+        return run()
     except BrokenPipeError:  # `byzadmm ... | head`: the reader has enough
         _drop_stdout()
         return 1
@@ -159,12 +170,24 @@ def _parser() -> _Parser:
     info = command("info", _info, "version, instruction set, threads, data and extras", "byzadmm info --json")
     info.add_argument("--json", action="store_true", help="print JSON")
     info.add_argument("--data-dir", metavar="DIR", help="look for data here first")
-    mpi = command("mpi", _mpi, "the same, one process per rank", "byzadmm mpi run --dataset mnist")
-    mpi.add_argument("words", nargs=argparse.REMAINDER, metavar="run ...", help="the options of run")
+    lines = ("mpirun --with-ft ulfm -np 5 byzadmm mpi run", "srun -n 21 byzadmm mpi run my.toml --checkpoint states")
+    mpi = command("mpi", lambda args: _help(mpi), "the same with the workers on other processes and machines", *lines)
+    train = mpi.add_subparsers(metavar="run", title="commands").add_parser(
+        "run",
+        help="train under attack; rank 0 is the master, the workers are spread over the others",
+        description="Train under attack; rank 0 is the master, the workers are spread over the other ranks.",
+        epilog=_examples(*lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    train.set_defaults(run=_mpi_run)
+    _add_run(train)
+    _add_mpi(train)
     return parser
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("settings", nargs="?", metavar="FILE.toml", help="a settings file, or a figure such as fig1a")
     what = parser.add_argument_group("experiment")
     what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
     what.add_argument(
@@ -203,6 +226,20 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--quiet", action="store_true", help="the table only: no progress, no remarks")
 
 
+def _add_mpi(parser: argparse.ArgumentParser) -> None:
+    ranks = parser.add_argument_group("ranks (--threads is their number per rank)")
+    ranks.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="wait so long for answers (10)")
+    ranks.add_argument(
+        "--patience", type=float, default=120.0, metavar="SECONDS", help="wait so long for ranks to be ready (120)"
+    )
+    ranks.add_argument("--wire", metavar="TYPE", help="float32 or float64 on the way (that of the run)")
+    ranks.add_argument("--checkpoint", metavar="DIR", help="keep states there; the same command goes on from them")
+    ranks.add_argument(
+        "--live", action="store_true", help="one line that is written over; mpirun hides whether there is a terminal"
+    )
+    ranks.add_argument("--timeline", metavar="FILE", help="picture of who answered when: .png, .svg or .pdf")
+
+
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="see `byzadmm list figures`, or settings files (all)")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
@@ -237,18 +274,49 @@ def _help(parser: argparse.ArgumentParser) -> int:
 # --- run -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What a command line asks for, checked: runs by name, and where their results go."""
+
+    runs: dict[str, dict[str, Any]]
+    title: str
+    about: dict[str, Any]
+    out: Path | None
+    picture: Path | None
+
+    @property
+    def chosen(self) -> list[str]:
+        """Without the reference."""
+        return [name for name in self.runs if name != "ideal"] or ["ideal"]
+
+
+Many = Callable[[dict[str, dict[str, Any]], Callable[[int, Result | Exception], None]], None]
+
+
 def _run(args: argparse.Namespace) -> int:
+    threads = check_int(args.threads, "threads", low=0)
+
+    def many(runs: dict[str, dict[str, Any]], keep: Callable[[int, Result | Exception], None]) -> None:
+        simulate_many(list(runs.values()), threads or None, progress=None if args.quiet else True, on_result=keep)
+
+    return _carry_out(args, _plan(args), many)
+
+
+def _plan(args: argparse.Namespace) -> _Plan:
+    picture = _picture_path(args)
+    out = None if args.out is None else _writable(args.out, "out", (".npz",))
+    plan = (_plan_of_options if args.settings is None else _plan_of_file)(args, out, picture)
+    if out is not None and len(plan.chosen) > 1:
+        raise ValueError(f"out: expected one algorithm, got {len(plan.chosen)}; choose it with --algorithm")
+    return plan
+
+
+def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
     dataset_name = check_choice(comparison.kebab(args.dataset), "dataset", comparison.PRESETS)
     preset = comparison.PRESETS[dataset_name]
     q = check_int(args.n_byzantine, "n_byzantine", low=0, high=check_int(args.n_workers, "n_workers", low=1))
     algorithms = _algorithms(args, preset, q)
-    chosen = [name for name in algorithms if name != "ideal"]
-    if args.out is not None and len(chosen) > 1:
-        raise ValueError(f"out: expected one algorithm, got {len(chosen)}; choose it with --algorithm")
-    picture = _picture_path(args)
-    out = None if args.out is None else _writable(args.out, "out", (".npz",))
     attack = comparison.make_attack(args.attack)
-    threads = check_int(args.threads, "threads", low=0)
     total = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
     data = datasets.load(dataset_name.replace("-", "_"), data_dir=args.data_dir, scale=_scale(args.scale, preset))
     common = {
@@ -263,32 +331,77 @@ def _run(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "dtype": args.dtype,
     }
-    title = f"{dataset_name}, {args.attack} attack, {q} of {args.n_workers} workers Byzantine"
+    return _Plan(
+        runs={name: common | {"algorithm": algorithm} for name, algorithm in algorithms.items()},
+        title=f"{dataset_name}, {args.attack} attack, {q} of {args.n_workers} workers Byzantine",
+        about={"dataset": dataset_name, "attack": args.attack, "n_byzantine": q, "n_workers": args.n_workers},
+        out=out,
+        picture=picture,
+    )
+
+
+#: Options that go with a settings file; it has the others itself.
+_BESIDE_A_FILE = {"settings", "algorithm", "seed", "data_dir", "iterations", "eval_every", "dtype", "threads"}
+_BESIDE_A_FILE |= {"plot", "no_plot", "out", "json", "quiet"}
+
+
+def _plan_of_file(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
+    defaults = _Parser()
+    _add_run(defaults)
+    for name, value in vars(defaults.parse_args([])).items():
+        if name not in _BESIDE_A_FILE and getattr(args, name) != value:
+            raise ValueError(f"{name}: is in the settings file {args.settings}")
+    settings = _figures().load_settings(args.settings)
+    seed = check_int(args.seed, "seed", low=0)
+    runs: dict[str, dict[str, Any]] = _figures().runs_of(settings, seed=seed, data_dir=args.data_dir)
+    if args.algorithm is not None:
+        for name in args.algorithm:
+            check_choice(name, "algorithm", runs)
+        runs = {name: run for name, run in runs.items() if name in args.algorithm}
+    given = {"iterations": args.iterations, "eval_every": args.eval_every}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if args.dtype != defaults.get_default("dtype"):
+        changes["dtype"] = args.dtype
+    return _Plan(
+        runs={name: run | changes for name, run in runs.items()},
+        title=settings.title,
+        about={
+            "dataset": settings.dataset,
+            "attack": [attack and attack.describe() for attack in settings.attacks],
+            "n_byzantine": settings.n_byzantine,
+            "n_workers": settings.n_workers,
+        },
+        out=out,
+        picture=picture,
+    )
+
+
+def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable[[], dict[str, Any]] = dict) -> int:
+    """Run, save, print. ``more`` gives what else belongs into the JSON."""
     ended: dict[str, Result | Exception] = {}
-    names = list(algorithms)
+    names = list(plan.runs)
 
     def keep(number: int, result: Result | Exception) -> None:
         ended[names[number]] = result
 
     stopped = False
     try:
-        configs = [common | {"algorithm": algorithm} for algorithm in algorithms.values()]
-        simulate_many(configs, threads or None, progress=None if args.quiet else True, on_result=keep)
+        many(plan.runs, keep)
     except KeyboardInterrupt:
         stopped = True
     finished = [(name, run) for name in names if isinstance(run := ended.get(name), Result)]
     failed = {name: run for name, run in ended.items() if isinstance(run, Exception)}
     if len(failed) == len(names):  # a setting that none can take: said once
-        raise failed["ideal"]
-    saved = _save(finished, out, picture, title, chosen)
+        raise next(iter(failed.values()))
+    saved = _save(finished, plan.out, plan.picture, plan.title, plan.chosen)
     if args.json:
-        about = {"dataset": dataset_name, "attack": args.attack, "n_byzantine": q, "n_workers": args.n_workers}
-        _print_json(about | {"seed": args.seed, "interrupted": stopped, "runs": _records(finished), "saved": saved})
+        ran = {"seed": args.seed, "interrupted": stopped, "runs": _records(finished), "saved": saved}
+        _print_json(plan.about | ran | more())
     elif finished:
-        _print_runs(finished, title)
+        _print_runs(finished, plan.title)
     if not args.quiet:
         _remark(*(f"saved {path}" for path in saved))
-        if picture is None and not (args.json or args.no_plot):
+        if plan.picture is None and not (args.json or args.no_plot):
             _remark("no picture: matplotlib is missing; pip install 'byzadmm[plot]'")
     if stopped:
         print(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished", file=sys.stderr)
@@ -364,12 +477,15 @@ def _picture_path(args: argparse.Namespace) -> Path | None:
     """Where the picture goes; None for no picture."""
     if args.no_plot or (args.plot is None and args.json):
         return None
-    missing = importlib.util.find_spec("matplotlib") is None
     if args.plot is None:
-        return None if missing else Path(PICTURE)
-    if missing:
-        raise ValueError("plot: matplotlib is missing; pip install 'byzadmm[plot]'")
-    return _writable(args.plot, "plot", _PICTURES)
+        return None if importlib.util.find_spec("matplotlib") is None else Path(PICTURE)
+    return _drawable(args.plot, "plot")
+
+
+def _drawable(name: str, what: str) -> Path:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError(f"{what}: matplotlib is missing; pip install 'byzadmm[plot]'")
+    return _writable(name, what, _PICTURES)
 
 
 def _writable(name: str, what: str, endings: Sequence[str]) -> Path:
@@ -635,8 +751,86 @@ def _versions(packages: Sequence[str]) -> str | None:
         return None
 
 
-def _mpi(args: argparse.Namespace) -> int:
-    raise ValueError("mpi: not in this version; `byzadmm run` does the same in one process")
+def _mpi_run(args: argparse.Namespace) -> int:
+    from byzadmm.engines.mpi import Job
+
+    os.environ["TERM"] = "dumb"  # mpirun gives every rank a terminal, whether there is one or not
+    job = Job(deadline=args.deadline, patience=args.patience)
+    if job.is_master:
+        code = _guarded(lambda: _mpi_master(args, job))
+    else:
+        code = 0  # whether the run was good is the master's to say
+        _guarded_silently(lambda: _mpi_worker(args, job))
+    job.leave(code)
+    return code
+
+
+def _guarded_silently(run: Callable[[], None]) -> None:
+    """The master has been told by the engine; on a cluster, one line from each rank would be a hundred."""
+    with contextlib.suppress(ValueError, TypeError, OSError, ImportError, KeyboardInterrupt):
+        run()
+
+
+def _mpi_settings(args: argparse.Namespace, name: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {"wire": args.wire, "threads": check_int(args.threads, "threads", low=0) or 1}
+    if args.checkpoint is not None:
+        settings["checkpoint"] = Path(args.checkpoint) / f"{name.replace(os.sep, '-')}.npz"
+    return settings
+
+
+def _mpi_worker(args: argparse.Namespace, job: Any) -> None:
+    with job:
+        for name, run in _plan(args).runs.items():
+            job.simulate(**{"dataset": None, "parts": None} | run | _mpi_settings(args, name))
+
+
+def _mpi_master(args: argparse.Namespace, job: Any) -> int:
+    from byzadmm._progress import Bar
+    from byzadmm.engines.report import COLUMNS, RunReport
+
+    reports: dict[str, RunReport] = {}
+
+    def many(runs: dict[str, dict[str, Any]], keep: Callable[[int, Result | Exception], None]) -> None:
+        for number, (name, run) in enumerate(runs.items()):
+            bar = None if args.quiet else Bar(name, args.live)
+            told = 0
+
+            def watch(done: int, report: RunReport, bar: Bar | None = bar, total: int = run["iterations"]) -> None:
+                nonlocal told
+                if bar is not None:
+                    bar.update(done, total, report.line)
+                    _remark(*(str(event) for event in report.events[told:]))
+                    told = len(report.events)
+
+            try:
+                settings = {"dataset": None, "parts": None} | run | _mpi_settings(args, name)
+                keep(number, job.simulate(**settings, watch=watch))
+                reports[name] = job.report
+            except (ValueError, TypeError, OSError) as error:
+                keep(number, error)
+            finally:
+                if bar is not None:
+                    bar.close()
+
+    with job:
+        plan = _plan(args)
+        timeline = None if args.timeline is None else _drawable(args.timeline, "timeline")
+        if args.checkpoint is not None:
+            Path(args.checkpoint).mkdir(parents=True, exist_ok=True)
+        if not (job.tolerant or args.quiet):
+            _remark("mpirun without --with-ft ulfm: a rank that dies ends the job")
+        code = _carry_out(args, plan, many, lambda: {"mpi": {name: run.record() for name, run in reports.items()}})
+        kept = reports.get(plan.chosen[0])
+        if reports and not args.json:
+            whole = RunReport.together(list(reports.values()))
+            _print_table(COLUMNS, whole.rows(), f"\n{job.size - 1} worker ranks, {whole.rounds} rounds")
+        if kept is not None and plan.out is not None:
+            kept.save(plan.out.with_suffix(".mpi.json"))
+            _remark(*([] if args.quiet else [f"saved {plan.out.with_suffix('.mpi.json')}"]))
+        if kept is not None and timeline is not None:
+            kept.draw(timeline, f"{plan.chosen[0]}: {plan.title}")
+            _remark(*([] if args.quiet else [f"saved {timeline}"]))
+        return code
 
 
 # --- printing --------------------------------------------------------------------------------------------------------

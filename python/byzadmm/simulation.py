@@ -120,40 +120,70 @@ def simulate(
     setup = _Setup.build(
         dataset, parts, algorithm, attack, n_byzantine, byzantine, batch_size, rho, seed, dtype, threads, loss, first_k
     )
-    total = check_int(iterations, "iterations", low=0)
-    interval = check_int(eval_every, "eval_every", low=1)
-    if record is not None:
-        check_choice(record, "record", ("trajectory",))
-    state = setup.initial_state(x0_init, x_init)
-    goal = None if optimum is None else checked_vector(optimum, "optimum", setup.d)
-    history = _History(setup, goal, record is not None)
-    config = setup.describe() | {"iterations": total, "eval_every": interval, "record": record}
-    fingerprint = _fingerprint(config, state, setup, goal) if checkpoint is not None else ""
-    done, seconds = 0, 0.0
-    if checkpoint is not None and Path(checkpoint).exists():
-        done, seconds = _resume(checkpoint, fingerprint, state, history, total)
-    if not history.iterations:
-        history.evaluate(0, state)
-    report, close = _reporter(progress)
-    try:
-        report(done, total)
-        while done < total:
-            count = min(interval - done % interval, total - done)
-            start = time.perf_counter()
-            setup.advance(state, setup.first_k + done, count)
-            seconds += time.perf_counter() - start
-            done += count
-            history.evaluate(done, state)
-            if checkpoint is not None:
-                write_npz(
-                    checkpoint,
-                    {f"state_{name}": array for name, array in state.items()} | history.arrays(),
-                    {"fingerprint": fingerprint, "done": done, "seconds": seconds},
-                )
+    run = _Run(setup, setup.initial_state(x0_init, x_init), iterations, eval_every, record, optimum)
+    return run.train(setup.advance, progress=progress, checkpoint=checkpoint)
+
+
+class _Run:
+    """A checked experiment from its first iteration to its result, whoever does the iterations."""
+
+    def __init__(
+        self, setup: _Setup, state: State, iterations: Any, eval_every: Any, record: Any, optimum: Any, **more: Any
+    ) -> None:
+        self.setup, self.state = setup, state
+        self.total = check_int(iterations, "iterations", low=0)
+        self.interval = check_int(eval_every, "eval_every", low=1)
+        if record is not None:
+            check_choice(record, "record", ("trajectory",))
+        self.goal = None if optimum is None else checked_vector(optimum, "optimum", setup.d)
+        self.history = _History(setup, self.goal, record is not None)
+        self.config = setup.describe() | {"iterations": self.total, "eval_every": self.interval, "record": record}
+        self.config |= more
+
+    def fingerprint(self) -> str:
+        """Of the run before its first iteration."""
+        return _fingerprint(self.config, self.state, self.setup, self.goal)
+
+    def train(
+        self,
+        advance: Callable[[State, int, int], None],
+        *,
+        progress: bool | Progress | None,
+        checkpoint: str | os.PathLike[str] | None,
+        begin: Callable[[int], None] = lambda done: None,
+    ) -> Result:
+        """From evaluation to evaluation: ``advance(state, first, count)`` moves ``state`` on, in place.
+
+        ``begin(done)`` is called once the state is that of a checkpoint, or the first one.
+        """
+        state, history, total = self.state, self.history, self.total
+        fingerprint = self.fingerprint() if checkpoint is not None else ""
+        done, seconds = 0, 0.0
+        if checkpoint is not None and Path(checkpoint).exists():
+            done, seconds = _resume(checkpoint, fingerprint, state, history, total)
+        if not history.iterations:
+            history.evaluate(0, state)
+        begin(done)
+        report, close = _reporter(progress)
+        try:
             report(done, total)
-    finally:
-        close()
-    return history.result(config, state, seconds)
+            while done < total:
+                count = min(self.interval - done % self.interval, total - done)
+                start = time.perf_counter()
+                advance(state, self.setup.first_k + done, count)
+                seconds += time.perf_counter() - start
+                done += count
+                history.evaluate(done, state)
+                if checkpoint is not None:
+                    write_npz(
+                        checkpoint,
+                        {f"state_{name}": array for name, array in state.items()} | history.arrays(),
+                        {"fingerprint": fingerprint, "done": done, "seconds": seconds},
+                    )
+                report(done, total)
+        finally:
+            close()
+        return history.result(self.config, state, seconds)
 
 
 @dataclass
@@ -563,7 +593,7 @@ def _resume(path: Any, fingerprint: str, state: State, history: _History, total:
     try:
         arrays, about = read_npz(path)
     except ValueError as error:
-        warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
         return 0, 0.0
     if about.get("fingerprint") != fingerprint:
         raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")

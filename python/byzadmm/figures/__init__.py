@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.document import write_report
-from byzadmm.figures.run import HeatMap, Panel, Report, reproduce
+from byzadmm.figures.run import HeatMap, Panel, Report, reproduce, runs_of
 from byzadmm.figures.settings import FIGURES, Settings, available, load_settings
 from byzadmm.figures.tuning import Tuned, tune
 
@@ -21,6 +21,7 @@ __all__ = [
     "claims_table",
     "load_settings",
     "reproduce",
+    "runs_of",
     "tune",
     "write_report",
 ]

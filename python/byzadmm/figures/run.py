@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from byzadmm.figures.claims import Claim, check_claims, claims_table, late
 from byzadmm.figures.settings import ATTACKS, FIGURES, Curve, Settings, load_settings, make_parts
 from byzadmm.results import Result
 
-__all__ = ["HeatMap", "Panel", "Report", "reproduce"]
+__all__ = ["HeatMap", "Panel", "Report", "reproduce", "runs_of"]
 
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
 
@@ -340,6 +340,40 @@ def reproduce(
         write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
     ]
     return report
+
+
+def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[str, dict[str, Any]]:
+    """The runs of one panel with one seed, as arguments of ``simulate``.
+
+    Parameters
+    ----------
+    settings : Settings
+    seed : int
+        Of partition and run; where nothing is random it changes nothing.
+    data_dir : path, optional
+        Where the data is.
+
+    Returns
+    -------
+    dict
+        Name of the curve (and of the attack, if the panel has several) -> arguments.
+
+    Examples
+    --------
+    >>> from byzadmm import figures
+    >>> list(figures.runs_of(figures.load_settings("example")))[:2]
+    ['admm, small-value attack', 'rsa, small-value attack']
+    """
+    cases = settings.cases()
+    jobs = _jobs(replace(settings, seeds=None), seed + 1, data_dir, {})
+    last = max(job.seed for job in jobs)
+
+    def name(job: _Job) -> str:
+        case = cases[job.plot]
+        parts = [job.curve.name, *([_attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
+        return ", ".join([*parts, *([f"q = {case.n_byzantine}, {case.partition}"] if settings.heat_map else [])])
+
+    return {name(job): job.config for job in jobs if job.seed == last}
 
 
 @dataclass(frozen=True)

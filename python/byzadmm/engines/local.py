@@ -1,0 +1,102 @@
+"""The engine without a network: all workers in this process, the reference for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from byzadmm._arrays import Array
+from byzadmm._roles import Workers
+from byzadmm.engines.training import Event, Experiment, Replies, lead, on_the_wire
+from byzadmm.results import Result
+
+__all__ = ["LocalEngine", "simulate"]
+
+
+class LocalEngine:
+    """All workers here; everybody answers every round. ``x0`` and the messages are rounded as on the wire.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        setup = experiment.setup
+        self.workers = Workers(setup, range(setup.m), experiment.arguments["x_init"])
+        self.events: list[Event] = []
+        self._all = np.ones(setup.m, np.bool_)
+
+    def start(self, done: int, x0: Array, token: int) -> None:
+        """Nothing to wait for."""
+
+    def exchange(self, k: int, x0: Array, deadline: float = np.inf) -> Replies:
+        """Round ``k``; there is no deadline to miss."""
+        wire, dtype = self.experiment.wire, self.experiment.setup.dtype
+        shown = on_the_wire(x0, wire).astype(dtype, copy=False)
+        answers = on_the_wire(self.workers.answer(k, shown), wire, self.experiment.shrink)
+        return Replies(answers.astype(dtype, copy=False), self._all)
+
+    def report(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
+        """The workers' models."""
+        return Replies(self.workers.state()["x"], self._all) if self.experiment.has_models else None
+
+    def rank_of(self, worker: int) -> int:
+        """There is one process."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def simulate(
+    dataset: Any,
+    parts: Any,
+    *,
+    wire: str | None = None,
+    watch: Callable[[int], None] | None = None,
+    progress: Any = None,
+    **settings: Any,
+) -> Result:
+    """:func:`byzadmm.simulate` round by round through :class:`LocalEngine`: what a run over MPI is compared with.
+
+    Parameters
+    ----------
+    dataset, parts, progress, settings
+        As in ``byzadmm.simulate``, without ``checkpoint``: the native loop has that.
+    wire : None, "float32" or "float64"
+        Round ``x0`` and the messages to this type, as if they travelled.
+    watch : callable, optional
+        Called with the number of iterations done after each.
+
+    Returns
+    -------
+    Result
+        With ``wire=None`` the bits of ``byzadmm.simulate``.
+
+    Examples
+    --------
+    >>> import byzadmm
+    >>> from byzadmm import SGD, engines, losses, steps
+    >>> settings = dict(loss=losses.Quadratic([1.0], [[2.0]]), algorithm=SGD(step=steps.constant(0.5)), iterations=9)
+    >>> a, b = engines.simulate(None, None, **settings), byzadmm.simulate(None, None, **settings)
+    >>> bool(a.x0 == b.x0)
+    True
+    """
+    if "checkpoint" in settings:
+        raise TypeError("checkpoint: byzadmm.simulate has it; this is the reference for other engines")
+    experiment = Experiment(dataset, parts, settings, wire)
+    with LocalEngine(experiment) as engine:
+        return lead(experiment, engine, deadline=np.inf, progress=progress, watch=watch)

@@ -1,0 +1,220 @@
+"""What travels between master and workers: a fixed header and raw numbers, and the one check of all that comes in.
+
+A message is 48 bytes of header and ``rows * dim`` little-endian numbers; nothing in it is ever executed or unpickled.
+Whether the numbers themselves are possible (finite, a dual in ``[-lam, lam]``) is the master's own screening, the same
+for every engine.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm._arrays import Array
+
+__all__ = ["FAULTS", "HEADER_BYTES", "Expected", "Kind", "pack", "peek", "read_notice", "validate"]
+
+Bytes = NDArray[np.uint8]
+
+_MAGIC, _VERSION = b"BYZA", 1
+# magic, version, kind, dtype, save, run, token, first worker, rows, round, dim, seconds of work
+_HEADER = struct.Struct("<4sBBBBIIIIqQd")
+HEADER_BYTES = _HEADER.size
+_DTYPES = (np.dtype(np.uint8), np.dtype("<f4"), np.dtype("<f8"))
+NOTICE_BYTES = 200
+
+#: What :func:`validate` finds wrong with a message, in the order in which it looks.
+FAULTS = {
+    "oversized": "longer than any answer can be",
+    "garbage": "not a message: too short, or no such magic, version or kind",
+    "old_round": "an answer to a question that was settled before",
+    "wrong_round": "an answer to a question that was not asked",
+    "wrong_worker": "speaks for other workers than its own",
+    "wrong_dtype": "numbers of another type than agreed",
+    "wrong_length": "too few or too many numbers",
+}
+
+
+class Kind(IntEnum):
+    """What a message is about; an answer carries the kind of its question."""
+
+    START = 1  #: down: here is x0, load your state; up: which workers go on from their saved state
+    ROUND = 2  #: down: x0; up: what the workers send
+    REPORT = 3  #: down: save your state if asked to; up: the workers' models, for evaluation only
+    STOP = 4  #: down: leave; up: leaving
+    NOTICE = 5  #: up: this rank cannot go on, and why
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The answer that is owed; anything else is a fault.
+
+    Attributes
+    ----------
+    kind : Kind
+    run, round : int
+        Number of the run in this job, and of the round in the run.
+    first, rows : int
+        First worker and number of workers it speaks for.
+    dim : int
+    dtype : "float32" or "float64"
+    """
+
+    kind: Kind
+    run: int
+    round: int
+    first: int
+    rows: int
+    dim: int
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the message that fits."""
+        return HEADER_BYTES + self.rows * self.dim * np.dtype(self.dtype).itemsize
+
+
+def pack(
+    kind: Kind,
+    numbers: Array,
+    *,
+    run: int = 0,
+    round: int = 0,
+    first: int = 0,
+    token: int = 0,
+    save: bool = False,
+    seconds: float = 0.0,
+) -> Bytes:
+    """A message as bytes.
+
+    Parameters
+    ----------
+    kind : Kind
+    numbers : (rows, dim) array
+        float32, float64, or uint8 for text.
+    run, round, first : int
+        As in :class:`Expected`.
+    token : int
+        Names the experiment, so that a saved state of another is not taken for its own.
+    save : bool
+        With ``REPORT``: the rank is to save its state.
+    seconds : float
+        Time the rank worked for this answer.
+
+    Returns
+    -------
+    (n,) uint8
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm.engines.messages import Expected, Kind, pack, validate
+    >>> message = pack(Kind.ROUND, np.ones((2, 3), np.float32), round=7, first=4)
+    >>> len(message)
+    72
+    >>> validate(message, Expected(Kind.ROUND, 0, 7, 4, 2, 3, "float32"))[0] is None
+    True
+    """
+    rows, dim = numbers.shape
+    code = _DTYPES.index(numbers.dtype.newbyteorder("<"))
+    body = np.ascontiguousarray(numbers, _DTYPES[code])
+    message = np.empty(HEADER_BYTES + body.nbytes, np.uint8)
+    _HEADER.pack_into(message.data, 0, _MAGIC, _VERSION, kind, code, save, run, token, first, rows, round, dim, seconds)
+    message[HEADER_BYTES:] = body.reshape(-1).view(np.uint8)
+    return message
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first bytes of a message, taken apart."""
+
+    kind: Kind
+    dtype: np.dtype[Any]
+    save: bool
+    run: int
+    token: int
+    first: int
+    rows: int
+    round: int
+    dim: int
+    seconds: float
+
+
+def peek(message: Bytes) -> Header | None:
+    """The header; None if these bytes are no message of ours."""
+    if len(message) < HEADER_BYTES:
+        return None
+    magic, version, kind, code, save, run, token, first, rows, number, dim, seconds = _HEADER.unpack_from(message.data)
+    if magic != _MAGIC or version != _VERSION or kind not in tuple(Kind) or code >= len(_DTYPES):
+        return None
+    return Header(Kind(kind), _DTYPES[code], bool(save), run, token, first, rows, number, dim, seconds)
+
+
+def body(message: Bytes, header: Header) -> Array:
+    """The numbers behind a header whose length is known to be right, (rows, dim); a view."""
+    return message[HEADER_BYTES:].view(header.dtype).reshape(header.rows, header.dim)
+
+
+def validate(message: Bytes, expected: Expected) -> tuple[str | None, Array | None]:
+    """Is this the answer that is owed?
+
+    Parameters
+    ----------
+    message : (n,) uint8
+        Any bytes whatsoever.
+    expected : Expected
+
+    Returns
+    -------
+    fault : str or None
+        A key of ``FAULTS``; None if the message is accepted.
+    numbers : (rows, dim) array or None
+        A view into ``message``; None with a fault. The numbers may be NaN or infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm.engines.messages import Expected, Kind, pack, validate
+    >>> owed = Expected(Kind.ROUND, run=0, round=7, first=4, rows=2, dim=3, dtype="float32")
+    >>> validate(np.zeros(60, np.uint8), owed)
+    ('garbage', None)
+    >>> validate(pack(Kind.ROUND, np.ones((2, 3), np.float32), round=6, first=4), owed)
+    ('old_round', None)
+    """
+    if len(message) > max(expected.nbytes, HEADER_BYTES + NOTICE_BYTES):
+        return "oversized", None
+    header = peek(message)
+    if header is None:
+        return "garbage", None
+    asked, came = (expected.run, expected.round), (header.run, header.round)
+    if came < asked:
+        return "old_round", None
+    if came > asked or header.kind != expected.kind:
+        return "wrong_round", None
+    if (header.first, header.rows) != (expected.first, expected.rows):
+        return "wrong_worker", None
+    if header.dtype != np.dtype(expected.dtype).newbyteorder("<"):
+        return "wrong_dtype", None
+    if header.dim != expected.dim or len(message) != expected.nbytes:
+        return "wrong_length", None
+    return None, body(message, header)
+
+
+def pack_notice(text: str) -> Bytes:
+    """A message that says why a rank gives up."""
+    letters = np.frombuffer(text.encode("ascii", "replace")[:NOTICE_BYTES].ljust(1), np.uint8)
+    return pack(Kind.NOTICE, letters[None])
+
+
+def read_notice(message: Bytes) -> str | None:
+    """The text of a notice, printable and short whatever was sent; None if the message is not a notice."""
+    header = peek(message)
+    if header is None or header.kind != Kind.NOTICE:
+        return None
+    text = message[HEADER_BYTES : HEADER_BYTES + NOTICE_BYTES].tobytes().decode("ascii", "replace")
+    return "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in text).strip()

@@ -1,0 +1,221 @@
+"""What happened on the way: answers, times and bytes per rank, events, timeline; as text, JSON and a picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from byzadmm.engines.training import Event
+
+__all__ = ["RankReport", "RunReport"]
+
+_ROUNDS_KEPT = 1000  # at least half as many; every second one goes when there are more
+# What an event says about a rank for good, as against something that passes.
+_PASSING = ("slow", "back", "restarted")
+_BROKEN = ("died", "raised")  # gone, but not for misbehaviour
+
+
+@dataclass
+class RankReport:
+    """One rank in one run.
+
+    Attributes
+    ----------
+    rank : int
+    workers : tuple of int
+    asked, on_time, late : int
+        Rounds it was asked in, answered within the deadline, and after it.
+    mean, longest : float
+        Seconds from question to answer, over the rounds answered on time.
+    work : float
+        Seconds it worked per round, as it says itself.
+    bytes_up, bytes_down : int
+    state : str
+        "ready", "slow" or why it is gone.
+    """
+
+    rank: int
+    workers: tuple[int, ...] = ()
+    asked: int = 0
+    on_time: int = 0
+    late: int = 0
+    longest: float = 0.0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    state: str = "ready"
+    last: tuple[float, float] | None = None  # this round's: seconds to the answer, seconds of work
+    _response: float = 0.0
+    _work: float = 0.0
+
+    def answered(self, response: float, work: float) -> None:
+        """An answer on time; ``work`` is what its sender claims, so it is cut to what is possible."""
+        work = min(max(work, 0.0), response)
+        self.on_time += 1
+        self.longest = max(self.longest, response)
+        self._response += response
+        self._work += work
+        self.last = response, work
+
+    @property
+    def mean(self) -> float:
+        return self._response / max(self.on_time, 1)
+
+    @property
+    def work(self) -> float:
+        return self._work / max(self.on_time, 1)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        names = ("rank", "workers", "asked", "on_time", "late", "mean", "longest", "work", "bytes_up", "bytes_down")
+        return {name: getattr(self, name) for name in (*names, "state")}
+
+
+@dataclass
+class RunReport:
+    """One run: its ranks, its events, where the master's time went, and some rounds in detail.
+
+    ``seconds_asking`` and ``seconds_waiting`` are spent on the way to the workers and back, ``seconds_checking`` on the
+    validation of what came; the rest of ``seconds`` is the master's updates, evaluation and checkpoints.
+    """
+
+    ranks: list[RankReport]
+    events: list[Event]
+    wire: str
+    n_workers: int
+    dim: int
+    rounds: int = 0
+    seconds: float = 0.0
+    seconds_asking: float = 0.0
+    seconds_waiting: float = 0.0
+    seconds_checking: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
+    #: (round, seconds since the start, [(seconds to the answer, seconds of work) or None for each rank])
+    timeline: list[tuple[int, float, list[tuple[float, float] | None]]] = field(default_factory=list)
+    _every: int = 1
+    _seen: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Both ways, headers included."""
+        return sum(rank.bytes_up + rank.bytes_down for rank in self.ranks)
+
+    def keep_round(self, k: int, begun: float) -> None:
+        """Put a round on the timeline; a long run keeps every second, fourth, ... round."""
+        if self._seen % self._every == 0:
+            self.timeline.append((k, begun - self.begun, [rank.last for rank in self.ranks]))
+            if len(self.timeline) > _ROUNDS_KEPT:
+                del self.timeline[1::2]
+                self._every *= 2
+        self._seen += 1
+        for rank in self.ranks:
+            rank.last = None
+
+    def finish(self, states: dict[int, str]) -> None:
+        """How the ranks stand at the end."""
+        for rank in self.ranks:
+            rank.state = states[rank.rank]
+
+    @classmethod
+    def together(cls, reports: Sequence[RunReport]) -> RunReport:
+        """Several runs on the same ranks as one; events and times added, ranks as the last run left them."""
+        last = reports[-1]
+        whole = cls([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
+        for name in ("rounds", "seconds", "seconds_asking", "seconds_waiting", "seconds_checking"):
+            setattr(whole, name, sum(getattr(report, name) for report in reports))
+        for position, now in enumerate(last.ranks):
+            parts = [report.ranks[position] for report in reports]
+            rank = RankReport(now.rank, now.workers, longest=max(part.longest for part in parts), state=now.state)
+            for name in ("asked", "on_time", "late", "bytes_up", "bytes_down", "_response", "_work"):
+                setattr(rank, name, sum(getattr(part, name) for part in parts))
+            whole.ranks.append(rank)
+        return whole
+
+    def line(self) -> str:
+        """For a run that is going on: rounds per second, workers that are there or thrown out, bytes."""
+        rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)
+        lasting = [event for event in self.events if event.what not in _PASSING]
+        gone = {worker for event in lasting for worker in event.workers}
+        dropped = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
+        there = f"{self.n_workers - len(gone)} of {self.n_workers} workers, {len(dropped)} dropped"
+        return f"{rate:.0f} rounds/s, {there}, {self.bytes / 1e6:.1f} MB"
+
+    def rows(self) -> list[list[str]]:
+        """The summary, a row per rank, for the columns of ``COLUMNS``."""
+        return [
+            [
+                str(rank.rank),
+                _span(rank.workers),
+                f"{rank.on_time}/{rank.asked}",
+                str(rank.late or "-"),
+                f"{1e3 * rank.mean:.2f}",
+                f"{1e3 * rank.longest:.1f}",
+                f"{1e3 * rank.work:.2f}",
+                f"{(rank.bytes_up + rank.bytes_down) / 1e6:.1f}",
+                rank.state.replace("_", " "),
+            ]
+            for rank in self.ranks
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        names = ("wire", "n_workers", "dim", "rounds", "seconds", "seconds_asking", "seconds_waiting")
+        return {name: getattr(self, name) for name in (*names, "seconds_checking", "bytes")} | {
+            "ranks": [rank.record() for rank in self.ranks],
+            "events": [event.record() for event in self.events],
+            "timeline": self.timeline,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON."""
+        Path(path).write_text(json.dumps(self.record()) + "\n", encoding="utf-8")
+
+    def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """A picture of the answers: one line per rank, time to the right, a mark where something happened."""
+        from matplotlib.figure import Figure
+
+        ranks = [rank for rank in self.ranks if rank.workers]
+        figure = Figure(figsize=(8.0, 1.6 + 0.32 * len(ranks)), layout="constrained")
+        axes = figure.subplots()
+        position = {rank.rank: number for number, rank in enumerate(ranks)}
+        for number, rank in enumerate(self.ranks):
+            if rank.rank not in position:
+                continue
+            there = [(start, row[number]) for _, start, row in self.timeline]
+            waits = [(start, last[0]) for start, last in there if last is not None]
+            works = [(start, last[1]) for start, last in there if last is not None]
+            y = position[rank.rank]
+            # Linewidth 0.3 of a point keeps a short answer visible in a long run.
+            axes.broken_barh(waits, (y - 0.4, 0.8), facecolors="#56B4E9", edgecolors="#56B4E9", linewidth=0.3)
+            axes.broken_barh(works, (y - 0.4, 0.8), facecolors="#0072B2", edgecolors="#0072B2", linewidth=0.3)
+        started = {k: start for k, start, _ in self.timeline}
+        marks: dict[str, tuple[list[float], list[int]]] = {}
+        for event in self.events:
+            if event.rank in position and started:
+                nearest = min(started, key=lambda k, wanted=event.round: abs(k - wanted))  # type: ignore[misc]
+                xs, ys = marks.setdefault(event.what.replace("_", " "), ([], []))
+                xs.append(started[nearest])
+                ys.append(position[event.rank])
+        for number, (what, (xs, ys)) in enumerate(sorted(marks.items())):
+            axes.plot(xs, ys, _MARKERS[number % len(_MARKERS)], color="#D55E00", markeredgecolor="black", label=what)
+        axes.set_yticks(range(len(ranks)), [f"rank {rank.rank}: {_span(rank.workers)}" for rank in ranks])
+        axes.set(xlabel="seconds", title=title or f"{self.rounds} rounds, {self.line()}", ylim=(len(ranks) - 0.4, -0.6))
+        axes.plot([], [], color="#0072B2", linewidth=6, label="work")
+        axes.plot([], [], color="#56B4E9", linewidth=6, label="on the way, waiting")
+        figure.legend(loc="outside lower center", ncols=6, frameon=False)
+        figure.savefig(path, dpi=150)
+
+
+#: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.
+COLUMNS = ("rank", "workers", ">on time", ">late", ">mean ms", ">max ms", ">work ms", ">MB", "state")
+_MARKERS = "XoDs^v*P"
+
+
+def _span(workers: Sequence[int]) -> str:
+    if not workers:
+        return "-"
+    return str(workers[0]) if len(workers) == 1 else f"{workers[0]}-{workers[-1]}"

@@ -1,0 +1,217 @@
+"""A run whose workers are behind an engine: the same setup, rounds, evaluation and checkpoints as ``simulate``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm._arrays import Array, as_float
+from byzadmm._roles import Master, Workers, play
+from byzadmm._validation import check_choice
+from byzadmm.algorithms import ADMM, SGD
+from byzadmm.results import Result
+from byzadmm.simulation import Progress, _Run, _Setup, simulate
+
+__all__ = ["Engine", "Event", "Experiment", "Replies", "lead", "on_the_wire"]
+
+Mask = NDArray[np.bool_]
+
+
+class Replies(NamedTuple):
+    """What came back in a round.
+
+    Attributes
+    ----------
+    messages : (m, d) array
+        Rows of workers that did not answer mean nothing.
+    present : (m,) bool
+        Who answered.
+    thrown_out : list of int
+        Workers whose process broke the rules of the exchange: the master listens to them no more.
+    """
+
+    messages: Array
+    present: Mask
+    thrown_out: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to somebody: ``what`` in ``round``, to the ``workers`` of a process."""
+
+    round: int
+    rank: int
+    workers: tuple[int, ...]
+    what: str
+    text: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        who = f"worker {self.workers[0]}" if len(self.workers) == 1 else f"workers {_spans(self.workers)}"
+        where = f" (rank {self.rank})" if self.rank else ""
+        return f"round {self.round}: {who}{where}: {self.what}" + (f": {self.text}" if self.text else "")
+
+
+class Engine(Protocol):
+    """The way from the master to its workers and back.
+
+    An engine is told to ``start`` (which may take as long as loading data does), carries rounds by ``exchange``, asks
+    for the workers' models by ``report`` when the run is evaluated, and is closed at the end.
+    """
+
+    events: list[Event]
+
+    def start(self, done: int, x0: Array, token: int) -> None:
+        """Every worker is to stand where it stood after ``done`` iterations of the experiment called ``token``."""
+
+    def exchange(self, k: int, x0: Array, deadline: float) -> Replies:
+        """Show ``x0`` to the workers in round ``k`` and collect what they send within ``deadline`` seconds."""
+
+    def report(self, done: int, save: bool, deadline: float) -> Replies | None:
+        """The workers' models after ``done`` iterations, None if there are none; with ``save`` their state is kept."""
+
+    def rank_of(self, worker: int) -> int:
+        """The process that holds ``worker``."""
+
+    def close(self) -> None:
+        """Let go of the workers."""
+
+
+class Experiment:
+    """The arguments of :func:`byzadmm.simulate`, checked, as both sides of an engine need them.
+
+    Parameters
+    ----------
+    dataset, parts, settings
+        Arguments of ``simulate``.
+    wire : None, "float32" or "float64"
+        Type of the numbers that travel; the run's own without it.
+    """
+
+    def __init__(self, dataset: Any, parts: Any, settings: dict[str, Any], wire: str | None = None) -> None:
+        call = inspect.signature(simulate).bind(dataset, parts, **settings)
+        call.apply_defaults()
+        self.arguments: dict[str, Any] = call.arguments
+        names = list(inspect.signature(_Setup.build).parameters)
+        self.setup = _Setup.build(**{name: self.arguments[name] for name in names})
+        Workers(self.setup, [], self.arguments["x_init"])  # a wrong x_init is an error now, on every side
+        self.wire = np.dtype(
+            self.setup.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
+        ).newbyteorder("<")
+        #: A dual must not leave its range on the way.
+        self.shrink = isinstance(self.setup.algorithm, ADMM)
+        self.has_models = not isinstance(self.setup.algorithm, SGD)
+
+    def first_models(self) -> Array | None:
+        """Where the workers' models begin, (m, d); None for SGD."""
+        if not self.has_models:
+            return None
+        models = np.zeros((self.setup.m, self.setup.d), self.setup.dtype)
+        if self.arguments["x_init"] is not None:
+            models[:] = as_float(self.arguments["x_init"], "x_init")
+        return models
+
+
+def on_the_wire(numbers: Array, wire: np.dtype[Any], shrink: bool = False) -> Array:
+    """``numbers`` in the type that travels, rounded to nearest, or toward zero with ``shrink``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm.engines import on_the_wire
+    >>> float(on_the_wire(np.array([0.3]), np.dtype("f4"))[0]) > 0.3
+    True
+    >>> float(on_the_wire(np.array([0.3]), np.dtype("f4"), shrink=True)[0]) > 0.3
+    False
+    """
+    if numbers.dtype == wire:
+        return numbers
+    with np.errstate(over="ignore", invalid="ignore"):
+        sent = numbers.astype(wire)
+        if shrink and wire.itemsize < numbers.dtype.itemsize:
+            beyond = np.abs(sent) > np.abs(numbers)
+            sent[beyond] = np.nextafter(sent[beyond], wire.type(0))
+    return sent
+
+
+def lead(
+    experiment: Experiment,
+    engine: Engine,
+    *,
+    deadline: float,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool | Progress | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Result:
+    """The master's side of a whole run.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    engine : Engine
+    deadline : float
+        Seconds that a round waits for answers.
+    checkpoint, progress
+        As in ``simulate``.
+    watch : callable, optional
+        Called with the number of iterations done after each.
+
+    Returns
+    -------
+    Result
+        To the bit that of ``simulate``, if every worker answered every round in time.
+    """
+    setup, given = experiment.setup, experiment.arguments
+    master = Master(setup, given["x0_init"])
+    models = experiment.first_models()
+    state = master.state() | ({} if models is None else {"x": models})
+    run = _Run(
+        setup,
+        state,
+        *(given[name] for name in ("iterations", "eval_every", "record", "optimum")),
+        wire=experiment.wire.name,
+    )
+    token = int(run.fingerprint()[:8], 16) if checkpoint is not None else 0
+    heard: list[Replies] = []
+
+    def begin(done: int) -> None:
+        master.restore(state)
+        engine.start(done, master.x0, token)
+
+    def ask(k: int, x0: Array) -> tuple[Array, Mask]:
+        replies = engine.exchange(k, x0, deadline)
+        heard[:] = [replies]
+        lost = [worker for worker in replies.thrown_out if master.eliminated[worker] < 0]
+        master.eliminated[lost] = k
+        return replies.messages, replies.present
+
+    def advance(state: dict[str, Array], first: int, count: int) -> None:
+        for k in range(first, first + count):
+            play(k, master, ask)
+            for worker in np.flatnonzero(master.eliminated == k).tolist():
+                if worker not in heard[0].thrown_out:  # those have their event already
+                    finite = bool(np.all(np.isfinite(heard[0].messages[worker])))
+                    what = "out_of_range" if finite else "non_finite"
+                    engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))
+            if watch is not None:
+                watch(k - setup.first_k + 1)
+        replies = engine.report(first + count - setup.first_k, checkpoint is not None, deadline)
+        if replies is not None:
+            state["x"][replies.present] = replies.messages[replies.present]
+        state |= master.state()
+
+    return run.train(advance, progress=progress, checkpoint=checkpoint, begin=begin)
+
+
+def _spans(workers: Sequence[int]) -> str:
+    """Numbers as text; processes hold neighbours."""
+    return f"{workers[0]} to {workers[-1]}" if len(workers) > 2 else ", ".join(map(str, workers))

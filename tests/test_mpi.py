@@ -1,0 +1,377 @@
+"""Over MPI: the same bits as in one process, and a master that goes on whatever its workers do.
+
+Every mpirun is a session of its own with a hard limit. Nothing here depends on speed: where a rank misses a
+deadline because the machine is busy, the replay misses it too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arrays import same_bits
+from byzadmm import Result
+from byzadmm._roles import Master, Workers, play
+from byzadmm.cli import main
+from byzadmm.engines import Event, Experiment
+from byzadmm.engines.mpi import share
+from byzadmm.engines.report import COLUMNS, RankReport, RunReport
+from mpi_faults import LAM, RUNS, settings
+from mpi_runs import cases
+
+TESTS = Path(__file__).parent
+LIMIT = 300.0
+
+needs_mpi = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None,
+    reason="needs mpi4py and mpirun: pip install 'byzadmm[mpi]'",
+)
+
+
+def mpirun(ranks: int, *command: Any, tolerant: bool = True, limit: float = LIMIT) -> subprocess.CompletedProcess[str]:
+    """Run ``python command`` on so many ranks, in a session of its own; all of it is killed at the limit."""
+    words = ["mpirun", *(["--with-ft", "ulfm"] if tolerant else []), "--oversubscribe", "--bind-to", "none"]
+    words += ["-np", str(ranks), sys.executable, "-W", "error", *map(str, command)]
+    environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    paths = [str(TESTS), *filter(None, [environment.get("PYTHONPATH")])]
+    environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        end_session(process.pid)
+        out, err = process.communicate()
+        pytest.fail(f"{' '.join(words)}: not over after {limit} s\n{out}\n{err}")
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def end_session(session: int) -> None:
+    """Ranks have process groups of their own; the session is what they share with mpirun."""
+    for folder in Path("/proc").glob("[1-9]*"):
+        try:
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:  # it ended by itself
+            continue
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+# --- without mpirun --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "size"), [(1, 2), (7, 2), (7, 4), (3, 6), (20, 7), (1000, 64)])
+def test_every_worker_is_on_one_rank(m: int, size: int) -> None:
+    shares = [share(m, rank, size) for rank in range(size)]
+    assert list(shares[0]) == []
+    assert [worker for mine in shares for worker in mine] == list(range(m))
+    sizes = [len(mine) for mine in shares[1:]]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def some_report() -> RunReport:
+    report = RunReport([RankReport(1, (0, 1)), RankReport(2, (2,)), RankReport(3)], [], "float32", 3, 10)
+    for k in range(1, 6):
+        for rank in report.ranks[:2]:
+            rank.asked += 1
+            if (rank.rank, k) != (2, 4):
+                rank.answered(0.01 * k, 99.0)  # it claims more work than there was time for
+        report.ranks[0].bytes_up += 500_000
+        report.rounds += 1
+        report.keep_round(k, report.begun + k)
+    report.events += [Event(4, 2, (2,), "slow"), Event(5, 2, (2,), "wrong_length")]
+    report.finish({1: "ready", 2: "wrong_length", 3: "ready"})
+    return report
+
+
+def test_the_report_counts(tmp_path: Path) -> None:
+    report = some_report()
+    assert report.rows() == [
+        ["1", "0-1", "5/5", "-", "30.00", "50.0", "30.00", "2.5", "ready"],
+        ["2", "2", "4/5", "-", "27.50", "50.0", "27.50", "0.0", "wrong length"],
+        ["3", "-", "0/0", "-", "0.00", "0.0", "0.00", "0.0", "ready"],
+    ]
+    assert len(report.rows()[0]) == len(COLUMNS)
+    assert "2 of 3 workers, 1 dropped, 2.5 MB" in report.line()
+    whole = RunReport.together([report, report])
+    assert whole.rows()[0] == ["1", "0-1", "10/10", "-", "30.00", "50.0", "30.00", "5.0", "ready"]
+    assert (whole.rounds, len(whole.events)) == (10, 4)
+    report.save(tmp_path / "report.json")
+    record = read(tmp_path / "report.json")
+    assert record["ranks"][1]["on_time"] == 4
+    assert record["events"][0] == {"round": 4, "rank": 2, "workers": [2], "what": "slow", "text": ""}
+    assert record["timeline"][3] == [4, pytest.approx(4.0), [[0.04, 0.04], None, None]]
+
+
+def test_a_long_run_keeps_some_rounds_only() -> None:
+    report = RunReport([RankReport(1, (0,))], [], "float32", 1, 1)
+    for k in range(5000):
+        report.keep_round(k, report.begun)
+    kept = [k for k, _, _ in report.timeline]
+    assert 500 <= len(kept) <= 1000
+    assert set(np.diff(kept)) == {8}
+    assert kept[0] == 0
+
+
+def test_the_timeline_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    some_report().draw(tmp_path / "timeline.png")
+    assert (tmp_path / "timeline.png").read_bytes()[1:4] == b"PNG"
+    RunReport([RankReport(1, (0,))], [Event(0, 1, (0,), "died")], "float32", 1, 1).draw(tmp_path / "empty.svg")
+    assert (tmp_path / "empty.svg").exists()
+
+
+# --- the same bits ---------------------------------------------------------------------------------------------------
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> None:
+    run = mpirun(ranks, TESTS / "mpi_runs.py", "same", tmp_path, tolerant=ranks != 3)
+    assert run.returncode == 0, run.stderr
+    record = read(tmp_path / "same.json")
+    assert record["different"] == {}
+    assert record["events"] == []
+    assert record["count"] == len(cases()) > 200
+
+
+@needs_mpi
+def test_a_thousand_rounds_at_7850(tmp_path: Path) -> None:
+    run = mpirun(5, TESTS / "mpi_runs.py", "long", tmp_path)
+    assert run.returncode == 0, run.stderr
+    record = read(tmp_path / "long.json")
+    assert record["different"] == []
+    report = record["report"]
+    assert (report["rounds"], report["events"]) == (1000, [])
+    # d numbers down to each rank and d up from each worker, as the paper counts; plus headers and two reports of models
+    numbers = 4 * 7850 * (1000 * (4 + 20) + 2 * 20)
+    assert numbers <= report["bytes"] < 1.01 * numbers
+
+
+@needs_mpi
+def test_a_million_numbers_in_a_message(tmp_path: Path) -> None:
+    run = mpirun(3, TESTS / "mpi_runs.py", "wide", tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert read(tmp_path / "wide.json")["different"] == []
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+QUICK = ("--iterations", 40, "--eval-every", 20, "--batch-size", 4, "--n-workers", 7, "-q", 2)
+
+
+@needs_mpi
+def test_the_command_gives_the_result_of_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("run", "--algorithm", "admm", "--attack", "alie", *QUICK, "--no-plot")
+    more = ("--out", "ours.npz", "--timeline", "time.png", "--checkpoint", "states", "--live")
+    run = mpirun(4, "-m", "byzadmm", "mpi", *words, *more)
+    assert run.returncode == 0, run.stderr
+    assert main([*map(str, words), "--out", "whole.npz"]) == 0
+    ours, whole = Result.load("ours.npz"), Result.load("whole.npz")
+    assert same_bits(ours.x0, whole.x0)
+    assert same_bits(ours.accuracy, whole.accuracy)
+    assert ours.config == whole.config | {"wire": "float32"}
+    table = capsys.readouterr().out
+    assert [line.split()[:3] for line in table.splitlines()[3:5]] == [
+        line.split()[:3] for line in run.stdout.splitlines()[3:5]
+    ]
+    assert "3 worker ranks, 80 rounds" in run.stdout
+    assert read(tmp_path / "ours.mpi.json")["rounds"] == 40
+    assert (tmp_path / "time.png").exists()
+    assert sorted(path.name for path in (tmp_path / "states").iterdir() if path.name.count(".") == 1) == [
+        "admm.npz",
+        "ideal.npz",
+    ]
+    # the same command again finds everything done, and longer runs go on from there
+    again = mpirun(4, "-m", "byzadmm", "mpi", *words, "--iterations", 60, "--checkpoint", "states", "--json")
+    assert again.returncode == 0, again.stderr
+    record = json.loads(again.stdout)
+    assert record["mpi"]["admm"]["rounds"] == 20
+    assert main([*map(str, words), "--iterations", "60", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][1]["curves"] == record["runs"][1]["curves"]
+
+
+@needs_mpi
+def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = mpirun(4, "-m", "byzadmm", "mpi", "run", "--attack", "nonsense", tolerant=False)
+    assert run.returncode == 2
+    assert run.stderr.count("byzadmm: error: attack: expected one of") == 1
+    failing = mpirun(3, "-m", "byzadmm", "mpi", "run", "--rule", "krum", "median", "-f", 3, *QUICK, "--no-plot")
+    assert failing.returncode == 2
+    assert "byzadmm: error: krum: krum: f=3 is too large" in failing.stderr
+    assert "median" in failing.stdout
+    wrong = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--wire", "float16", "--no-plot")
+    assert wrong.returncode == 2
+    assert "byzadmm: error: wire: expected one of float32, float64; got 'float16'" in wrong.stderr
+
+
+@needs_mpi
+def test_without_mpirun_the_command_says_how_to_start() -> None:
+    run = subprocess.run([sys.executable, "-m", "byzadmm", "mpi", "run"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("byzadmm: error: mpi: expected a master and at least one worker")
+
+
+# --- a master that dies ----------------------------------------------------------------------------------------------
+
+
+@needs_mpi
+def test_a_killed_master_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    script = TESTS / "mpi_runs.py"
+    killed = mpirun(4, script, "resume", tmp_path, 8)
+    assert killed.returncode != 0
+    assert not (tmp_path / "resume.json").exists()
+    resumed = mpirun(4, script, "resume", tmp_path, 0)
+    assert resumed.returncode == 0, resumed.stderr
+    assert read(tmp_path / "resume.json") == {"different": [], "events": [], "rounds": 6, "finite": True}
+    # one generation that goes with the master's file, and the one before: nothing piles up
+    shards = sorted(path.name for path in tmp_path.glob("run.npz.*"))
+    assert shards == [f"run.npz.{done}.w{span}.npz" for done in (12, 9) for span in ("0-2", "3-4", "5-6")]
+
+
+@needs_mpi
+def test_a_worker_whose_state_is_lost_begins_at_x0(tmp_path: Path) -> None:
+    script = TESTS / "mpi_runs.py"
+    assert mpirun(4, script, "resume", tmp_path, 8).returncode != 0
+    (tmp_path / "run.npz.6.w3-4.npz").unlink()
+    (tmp_path / "run.npz.6.w5-6.npz").write_bytes(b"broken")
+    resumed = mpirun(4, script, "resume", tmp_path, 0)
+    assert resumed.returncode == 0, resumed.stderr
+    record = read(tmp_path / "resume.json")
+    assert record["events"] == [
+        "round 6: workers 3, 4 (rank 2): restarted: no saved state",
+        "round 6: workers 5, 6 (rank 3): restarted: no saved state",
+    ]
+    assert record["finite"]
+    assert "x0" in record["different"]
+
+
+# --- the fault matrix ------------------------------------------------------------------------------------------------
+
+STRIKES = 4
+#: fault -> how its rank ends the first run; several where it depends on who is faster
+FAULTS = {
+    "none": {"ready"},
+    "also none": {"ready"},
+    "slow": {"ready"},
+    "raise": {"raised"},
+    "sys_exit": {"raised"},
+    "exit": {"died", "slow"},
+    "kill": {"died"},
+    "stop": {"ready"},
+    "nan": {"ready"},
+    "out_of_range": {"ready"},
+    "wrong_length": {"wrong_length"},
+    "wrong_dtype": {"wrong_dtype"},
+    "wrong_worker": {"wrong_worker"},
+    "old_round": {"old_round"},
+    "garbage": {"garbage"},
+    "oversized": {"oversized"},
+    "flood": {"oversized"},
+    "twice": {"unasked", "old_round"},
+}
+THROWN_OUT = list(FAULTS)[8:]  # what a slow, broken or dead process does is no misbehaviour
+
+
+def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
+    """The run once more without MPI: the same workers asked, the same answers missing, the same thrown out."""
+    experiment = Experiment(None, None, settings(m, RUNS[number], 12))
+    workers = [Workers(experiment.setup, [worker]) for worker in range(m)]
+    master = Master(experiment.setup)
+    rounds = [entry for entry in record if entry.get("run") == number]
+
+    def ask(k: int, x0: Any) -> Any:
+        messages = np.zeros((m, experiment.setup.d), experiment.setup.dtype)
+        now = [entry for entry in rounds if entry["round"] == k]
+        for worker in (worker for entry in now for worker in entry.get("asked", ())):
+            if not ((number, k) == (0, STRIKES) and list(FAULTS)[worker] in ("raise", "sys_exit")):
+                messages[worker] = workers[worker].answer(k, x0)[0]
+        if (number, k) == (0, STRIKES):
+            messages[list(FAULTS).index("nan"), 3] = np.nan
+            messages[list(FAULTS).index("out_of_range"), 0] = 1.5 * LAM
+        [came] = [entry for entry in now if "present" in entry]
+        lost = [worker for worker in came["thrown_out"] if master.eliminated[worker] < 0]
+        master.eliminated[lost] = k
+        return messages, np.array(came["present"])
+
+    for k in range(1, 13):
+        play(k, master, ask)
+    return master
+
+
+@needs_mpi
+def test_the_fault_matrix(tmp_path: Path) -> None:
+    deadline, m = 12.0, len(FAULTS)
+    run = mpirun(m + 1, TESTS / "mpi_faults.py", tmp_path, deadline, STRIKES, *FAULTS)
+    assert (tmp_path / "run2.npz").exists(), run.stderr
+    assert run.returncode == 0, run.stderr
+    record = read(tmp_path / "record.json")
+    *rounds, last = record
+    reports = [read(tmp_path / f"run{number}.json") for number in range(3)]
+    states = {fault: rank["state"] for fault, rank in zip(FAULTS, reports[0]["ranks"], strict=True)}
+    assert {fault: state for fault, state in states.items() if state not in FAULTS[fault]} == {}
+    for number in range(3):
+        result = Result.load(tmp_path / f"run{number}.npz")
+        master = replay(rounds, number, m)
+        assert same_bits(result.x0, master.x0), number
+        assert result.eliminated == {i: int(k) for i, k in enumerate(master.eliminated) if k >= 0}
+        assert np.all(np.isfinite(result.x0))
+        if number == 0:  # in later runs a worker whose numbers were impossible may show that it can do better
+            assert sorted(result.eliminated) == [list(FAULTS).index(fault) for fault in THROWN_OUT]
+    named = {(event["rank"], event["what"]) for event in reports[0]["events"]}
+    rank = {fault: number for number, fault in enumerate(FAULTS, start=1)}
+    assert {(rank["slow"], "slow"), (rank["slow"], "back"), (rank["stop"], "slow"), (rank["stop"], "back")} <= named
+    assert {(rank["nan"], "non_finite"), (rank["out_of_range"], "out_of_range")} <= named
+    texts = [event["text"] for event in reports[0]["events"] if event["what"] == "raised"]
+    assert sorted(texts) == ["SystemExit: 3", "ValueError: no such?thing"]
+    # the slow and the stopped were asked again, those who were thrown out were not
+    asked = {fault: number["asked"] for fault, number in zip(FAULTS, reports[0]["ranks"], strict=True)}
+    assert STRIKES < asked["slow"] < 12
+    assert STRIKES < asked["stop"] < 12
+    assert all(asked[fault] <= STRIKES + 1 for fault in THROWN_OUT[2:])
+    # no round took much longer than the deadline, and the master never took in what was too large
+    assert max(entry.get("seconds", 0.0) for entry in rounds) < deadline + 60
+    assert last["peak"] < 150_000  # kB; one of the messages alone had 100 MB, the flood 60 MB
+
+
+@needs_mpi
+def test_ranks_that_never_come_back_cannot_hold_the_end(tmp_path: Path) -> None:
+    faults = ("none", "stop_forever", "stuck", "none", "kill")
+    run = mpirun(len(faults) + 1, TESTS / "mpi_faults.py", tmp_path, 3, STRIKES, *faults)
+    assert (tmp_path / "record.json").exists(), run.stderr
+    assert run.returncode == 0, run.stderr
+    report = read(tmp_path / "run0.json")
+    assert [rank["state"] for rank in report["ranks"]][1:3] == ["slow", "oversized"]
+    assert report["ranks"][4]["state"] == "died"
+
+
+@needs_mpi
+def test_when_nobody_is_left_the_master_says_so(tmp_path: Path) -> None:
+    run = mpirun(3, TESTS / "mpi_faults.py", tmp_path, 20, STRIKES, "garbage", "kill")
+    assert "mpi: no worker is left in round 4 (rank 1 garbage, rank 2 died)" in run.stderr
+    assert not (tmp_path / "run0.npz").exists()
+
+
+@needs_mpi
+def test_one_process_is_not_enough(tmp_path: Path) -> None:
+    run = mpirun(1, TESTS / "mpi_runs.py", "same", tmp_path)
+    assert run.returncode != 0
+    assert "mpi: expected a master and at least one worker; start with mpirun -np 2 or more" in run.stderr
