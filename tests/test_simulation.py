@@ -1105,8 +1105,8 @@ def admm(lam: float, beta: float, master: tuple[float, float], worker: tuple[flo
     return ADMM(lam=lam, beta=beta, master_step=steps.inv_sqrt(*master), worker_step=steps.inv_sqrt(*worker))
 
 
-def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any]) -> dict[str, str]:
-    """Which of ``{label: (algorithm, attack, q, {iteration: accuracy})}`` are off by more than 0.015."""
+def accuracies(data: Any, parts: Any, wanted: dict[str, Any], seeds: int = 1) -> dict[str, str]:
+    """Label -> what differs by more than 0.015, averaged over the first so many seeds."""
     results = simulate_many(
         [
             {
@@ -1117,17 +1117,22 @@ def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any
                 "n_byzantine": q,
                 "iterations": max(values),
                 "eval_every": 500,
+                "seed": seed,
             }
             for algorithm, attack, q, values in wanted.values()
+            for seed in range(seeds)
         ]
     )
     wrong = {}
-    for (label, (_, _, _, values)), run in zip(wanted.items(), results, strict=True):
-        assert isinstance(run, Result), f"{label}: {run!r}"
-        at = dict(zip(run.iterations.tolist(), run.accuracy.tolist(), strict=True))
+    for number, (label, (_, _, _, values)) in enumerate(wanted.items()):
+        runs = results[number * seeds : (number + 1) * seeds]
         for k, value in values.items():
-            if abs(at[k] - value) > 0.015:
-                wrong[f"{label} at {k}"] = f"expected {value}, got {at[k]:.4f}"
+            found = []
+            for run in runs:
+                assert isinstance(run, Result), f"{label}: {run!r}"
+                found.append(run.accuracy[run.iterations.tolist().index(k)])
+            if abs(np.mean(found) - value) > 0.015:
+                wrong[f"{label} at {k}"] = f"expected {value}, got {np.mean(found):.4f}"
     return wrong
 
 
@@ -1154,7 +1159,8 @@ def test_mnist_iid(data_dir: Path) -> None:
         "sign flip, median": (SGD(rule="median", step=small), flip, 8, {1000: 0.868}),
         "sign flip, SGD": (SGD(step=small), flip, 8, {500: 0.10}),
     }
-    assert accuracies(data, parts, wanted) == {}
+    # Under this attack ADMM is still drifting, and seeds differ by 0.02.
+    assert accuracies(data, parts, wanted, seeds=3) == {}
 
 
 @pytest.mark.data
