@@ -228,7 +228,21 @@ def test_if_one_of_the_rules_bears_its_f_it_is_shown(call):
     ended = call("run", *QUICK, "--rule", "krum", "bulyan", "--json")
     assert ended.code == 2
     assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["ideal", "krum"]
-    assert "byzadmm: error: bulyan: bulyan: f=8 is too large for n=20 workers; at most 4" in ended.err
+    assert ended.err == "byzadmm: error: bulyan: f=8 is too large for n=20 workers; at most 4\n"
+
+
+def test_long_chains_leave_room_for_the_numbers(call):
+    ended = call("run", *QUICK, "--rule", "clip:max-norm=10+nnm+clip:max-norm=9+trimmed-mean", "--no-plot")
+    assert fits(ended.out)
+    assert "iterations  seconds  eliminated  vs Ideal" in ended.out
+    names = [line.split()[0] for line in ended.out.splitlines()[-3:]]
+    assert names == ["clip:max-norm=10+", "nnm+clip:max-norm=9+", "trimmed-mean"]
+
+
+def test_names_in_any_case_and_one_word_about_the_picture(call, refused):
+    ended = call("run", *QUICK, "--algorithm", "SGD", "--rule", "Krum", "--no-plot")
+    assert set(rows_of(ended.out)) >= {"ideal", "krum"}
+    assert "not allowed with argument" in refused("run", "--plot", "a.svg", "--no-plot")
 
 
 def test_without_matplotlib_there_is_a_hint(call, without_matplotlib):

@@ -1105,8 +1105,8 @@ def admm(lam: float, beta: float, master: tuple[float, float], worker: tuple[flo
     return ADMM(lam=lam, beta=beta, master_step=steps.inv_sqrt(*master), worker_step=steps.inv_sqrt(*worker))
 
 
-def accuracies(data: Any, parts: Any, wanted: dict[str, Any], seeds: int = 1) -> dict[str, str]:
-    """Label -> what differs by more than 0.015, averaged over the first so many seeds."""
+def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any], seeds: int = 1) -> dict[str, str]:
+    """Which of ``{label: (algorithm, attack, q, {iteration: accuracy})}``, means over seeds, are off by over 0.015."""
     results = simulate_many(
         [
             {
