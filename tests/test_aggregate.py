@@ -562,6 +562,34 @@ def test_propagate_spoils_a_geometric_median() -> None:
     assert aggregate.geometric_median(np.ones((5, 3)), nonfinite="propagate").tolist() == [1.0] * 3
 
 
+def test_tensors_with_a_sign_of_their_own_are_refused(torch: Any) -> None:
+    X = torch.ones(3, 2)
+    turned = torch.complex(X, X).conj().imag
+    with pytest.raises(ValueError, match=r"^X: the tensor has its negative bit set; pass X.resolve_neg\(\)$"):
+        aggregate.mean(turned)
+    with pytest.raises(ValueError, match=r"^X\[1\]: the tensor has its negative bit set"):
+        aggregate.mean([X[0], turned[0]])
+    with pytest.raises(ValueError, match=r"^out: the tensor has its negative bit set"):
+        aggregate.mean(X, out=turned[0])
+    assert aggregate.mean(turned.resolve_neg()).tolist() == [-1.0, -1.0]
+
+
+def test_a_tensor_without_memory_is_refused(torch: Any) -> None:
+    with pytest.raises(ValueError, match=r"^X: expected an array in host memory, got none \(.*meta"):
+        aggregate.mean(torch.empty(3, 2, device="meta"))
+
+
+def test_a_mask_is_never_passed_over() -> None:
+    masked = np.ma.masked_array(np.ones((3, 2)), mask=np.eye(3, 2))
+    message = "expected an array without a mask, got a masked one"
+    with pytest.raises(TypeError, match=f"^X: {message}"):
+        aggregate.mean(masked)
+    with pytest.raises(TypeError, match=rf"^X\[0\]: {message}"):
+        aggregate.median(list(masked))
+    with pytest.raises(TypeError, match=f"^weights: {message}"):
+        aggregate.mean(np.ones((3, 2)), weights=masked[:, 0])
+
+
 def test_info_of_the_mean_has_its_shares() -> None:
     X = np.ones((4, 2))
     X[3] = np.nan
@@ -572,7 +600,7 @@ def test_info_of_the_mean_has_its_shares() -> None:
     assert info.iterations is info.converged is info.residual is None
 
 
-# The traps of peers.md that concern these rules, by number
+# What other implementations of these rules got wrong. A number tells one such trap from another in all files of tests.
 
 
 def test_trap_07_trimmed_mean_is_a_mean_of_the_kept(dtype: str) -> None:

@@ -35,6 +35,7 @@ STEP = steps.constant(0.1)
         (lambda: SGD(rule="krumm"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
         (lambda: SGD(rule=3), TypeError, "rule: expected a name or a callable, got int"),  # type: ignore[arg-type]
         (lambda: SGD(step=0.1), TypeError, "step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
+        (lambda: SGD(ideal="no"), TypeError, "ideal: expected True or False, got str"),  # type: ignore[arg-type]
         (lambda: SGD(f=-1), ValueError, "f: expected an integer >= 0, got -1"),
         (lambda: SGD(f=1.5), TypeError, "f: expected an integer, got float"),  # type: ignore[arg-type]
     ],

@@ -167,3 +167,43 @@ def test_every_attack_is_exported_and_describes_itself() -> None:
         assert attack.sends == ("dual" if isinstance(attack, attacks.DualOscillation) else "message")
         assert attack.poisons_labels == isinstance(attack, attacks.LabelFlip)
     assert attacks.Gaussian(3.0).describe() == {"name": "Gaussian", "std": 3.0}
+
+
+EVERY = [attacks.SignFlip(), attacks.MinMax(), attacks.WorstCase()]
+
+
+@pytest.mark.parametrize("attack", EVERY, ids=lambda attack: type(attack).__name__)
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"byzantine": [1.5]}, TypeError, "byzantine: expected an integer, got float"),
+        ({"byzantine": [99]}, ValueError, r"byzantine: expected an integer in \[0, 3\], got 99"),
+        ({"byzantine": [-1]}, ValueError, r"byzantine: expected an integer in \[0, 3\], got -1"),
+        ({"byzantine": 3}, TypeError, "byzantine: expected a list of workers' numbers, got int"),
+        ({"byzantine": [1, 1]}, ValueError, r"byzantine: a worker is named twice in \[1, 1\]"),
+        ({"x0": None}, TypeError, "x0: expected real numbers"),
+        ({"x0": np.zeros(3)}, ValueError, r"x0: expected shape \(2,\), got \(3,\)"),
+        ({"messages": np.ones(4)}, ValueError, r"messages: expected shape \(m, d\), one row per worker, got \(4,\)"),
+        ({"messages": [["a"]]}, TypeError, "messages: expected real numbers"),
+    ],
+)
+def test_what_an_attack_is_called_with_is_checked(
+    attack: attacks.Attack, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    given: dict[str, Any] = {"messages": np.ones((4, 2)), "x0": np.zeros(2), "k": 1, "byzantine": [1]}
+    given |= {"rng": np.random.default_rng(0), "algorithm": SGD()} | changes
+    with pytest.raises(error, match=f"^{message}"):
+        attack(given.pop("messages"), **given)
+
+
+def test_attacks_take_lists_and_say_who_draws() -> None:
+    given: dict[str, Any] = {"x0": [0.0], "k": 1, "byzantine": (1,), "algorithm": SGD()}
+    for attack in EVERY:
+        assert attack([[1], [1], [1]], rng=np.random.default_rng(0), **given).shape == (1, 1)
+    for attack in (EVERY[0], EVERY[2]):
+        with pytest.raises(TypeError, match=r"^rng: expected a numpy.random.Generator, got NoneType$"):
+            attack([[1.0], [1.0]], rng=None, **given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^k: expected an integer, got NoneType$"):
+        EVERY[0]([[1.0], [1.0]], rng=np.random.default_rng(0), **(given | {"k": None}))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^byzantine: expected an integer"):
+        attacks.WorstCase().harm(np.ones((2, 1)), np.ones((1, 1)), x0=np.zeros(1), byzantine=[7], algorithm=SGD())

@@ -365,3 +365,47 @@ def test_robust_rules_learn_the_digits_under_sign_flipping(rule: str) -> None:
 
 def test_all_names_are_listed() -> None:
     assert set(aggregators.__all__) >= {"Chain", "make", *(kind.__name__ for kind in RULES.values())}
+
+
+# --- weights in training ---------------------------------------------------------------------------------------------
+
+
+def weighted(rule: Any, **changes: Any) -> Any:
+    settings: dict[str, Any] = {"loss": quadratic(10), "iterations": 3, "algorithm": SGD(rule=rule), **changes}
+    return simulate(None, None, **settings)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Krum(f=2, weights=np.ones(13)), r"weights: expected shape \(10,\), got \(13,\)"),
+        (Krum(f=2, weights=np.ones(9)), r"weights: expected shape \(10,\), got \(9,\)"),
+        (["clipping", Krum(f=2, weights=np.ones(9))], r"rule: clip needs max_norm"),
+        ([NNM(f=1), Krum(f=2, weights=np.ones(9))], r"weights: expected shape \(10,\), got \(9,\)"),
+        (Average(weights=-np.ones(10)), "weights: expected finite numbers >= 0, not all zero"),
+        (["bucketing", Krum(f=1, weights=np.ones(5))], "weights: expected the workers' own rows at krum, got those"),
+        (["bucketing", Krum(f=1, weights=np.ones(10))], "at krum, got those of bucketing"),
+        ([np.copy, Average(weights=np.ones(10))], "at mean, got those of a function"),
+    ],
+)
+def test_weights_are_checked_before_the_run(rule: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        weighted(rule, attack=attacks.NonFinite(), n_byzantine=1)
+
+
+def test_weights_are_those_of_all_workers() -> None:
+    weights = np.arange(1.0, 11.0)
+    absent = SGD(rule=Average(weights=weights), ideal=True)
+    ideal = weighted("mean", algorithm=absent, n_byzantine=2)
+    thrown_out = weighted(Average(weights=weights), attack=attacks.NonFinite(), n_byzantine=2)
+    np.testing.assert_array_equal(ideal.x0, thrown_out.x0)
+    assert ideal.x0.any()
+
+
+def test_no_liar_ends_a_run_by_leaving_it() -> None:
+    weights = np.zeros(10)
+    weights[9] = 1.0
+    for rule in (Average(weights=weights), TrMean(f=1, weights=weights), Krum(f=1, weights=weights)):
+        run = weighted(rule, attack=attacks.NonFinite(), n_byzantine=1)
+        assert run.eliminated == {9: 1}
+        assert not run.x0.any()

@@ -396,6 +396,8 @@ def step_call(name: str, **changes: Any) -> Callable[[], Any]:
 
 Z = np.zeros
 SOFTMAX_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (accuracy_call(np.array([0, 1, 2, 7, -3, 0])), ValueError, r"y: expected labels in \[0, 3\), got 7 at row 3"),
+    (accuracy_call(np.array([0, 1, 2, -3, 7, 0])), ValueError, r"y: expected labels in \[0, 3\), got -3 at row 3"),
     (softmax_call(W=Z((2, 3, 4))), ValueError, r"W: expected shape \(2, 3, 5\), got \(2, 3, 4\)"),
     (softmax_call(W=Z((2, 3, 5)), bias=False), ValueError, r"W: expected shape \(2, 3, 4\), got \(2, 3, 5\)"),
     (softmax_call(W=Z(5)), ValueError, r"W: expected shape \(m, K, D\+1\) or \(K, D\+1\), got \(5,\)"),

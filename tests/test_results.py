@@ -59,6 +59,10 @@ def test_final_accuracy_and_repr() -> None:
     first = run()
     assert first.final_accuracy() == pytest.approx(first.accuracy[-3:].mean())
     assert first.final_accuracy(1) == first.accuracy[-1]
+    with pytest.raises(ValueError, match="last: expected an integer >= 1, got 0"):
+        first.final_accuracy(0)
+    with pytest.raises(TypeError, match="last: expected an integer, got str"):
+        first.final_accuracy("3")  # type: ignore[arg-type]
     assert repr(first) == f"<Result ADMM, 12 iterations, accuracy {first.accuracy[-1]:.3f}>"
     assert "accuracy nan" in repr(simulate(None, None, loss=quadratic(), algorithm=ALGORITHMS["rsa"], iterations=1))
 

@@ -521,6 +521,8 @@ def test_flatten_and_unflatten() -> None:
     [
         (3, TypeError, "models: expected a list of lists of arrays, got int"),
         ("ab", TypeError, "models: expected a list of lists of arrays, got str"),
+        ([None], TypeError, r"models\[0\]: expected a list of arrays, got NoneType"),
+        ([[np.ones(2)], 3], TypeError, r"models\[1\]: expected a list of arrays, got int"),
         ([], ValueError, "models: expected at least one worker and one layer"),
         ([[]], ValueError, "models: expected at least one worker and one layer"),
         ([[np.ones(2)], []], ValueError, r"models\[1\]: expected 1 layers, got 0"),
@@ -531,6 +533,30 @@ def test_flatten_and_unflatten() -> None:
 def test_flatten_messages(models: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         byzadmm.flatten(models)
+
+
+def test_layers_may_come_one_by_one(torch: Any) -> None:
+    model = torch.nn.Linear(2, 3)
+    X, shapes = byzadmm.flatten([(layer.detach() for layer in model.parameters()) for _ in range(2)])
+    assert isinstance(X, torch.Tensor)
+    assert X.shape == (2, 9)
+    assert shapes == ((3, 2), (3,))
+    with pytest.raises(ValueError, match=r"^models\[0\]\[0\]: the tensor requires grad"):
+        byzadmm.flatten([model.parameters()])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "error", "message"),
+    [
+        ([2], TypeError, r"shapes\[0\]: expected a shape, or an array that has one, got int"),
+        (2, TypeError, "shapes: expected a list of shapes, got int"),
+        ([(1,), (1.5,)], TypeError, r"shapes\[1\]: expected an integer, got float"),
+        ([(-1, -2)], ValueError, r"shapes\[0\]: expected an integer >= 0, got -1"),
+    ],
+)
+def test_shapes_are_checked(shapes: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{message}$"):
+        byzadmm.unflatten(np.ones(2), shapes)
 
 
 def test_unflatten_messages() -> None:

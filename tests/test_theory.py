@@ -431,8 +431,9 @@ def test_other_messages() -> None:
     con = theory.constants(problem, v_start=1.0)
     wrong: Any = "x"
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: theory.lambda_0([1.0, 2.0]), ValueError, "gradients: expected shape (n, n), got (2,)"),
-        (lambda: theory.lambda_0(np.zeros((0, 3))), ValueError, "gradients: expected shape (n, n), got (0, 3)"),
+        (lambda: theory.lambda_0([1.0, 2.0]), ValueError, "gradients: expected shape (r, d), got (2,)"),
+        (lambda: theory.lambda_0([]), ValueError, "gradients: expected shape (r, d), got (0,)"),
+        (lambda: theory.lambda_0(np.zeros((0, 3))), ValueError, "gradients: expected shape (r, d), got (0, 3)"),
         (
             lambda: theory.quadratic_solution([[0.0]], [[1.0]], rho=1),
             ValueError,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
 
 
 def test_integers_of_every_kind_pass() -> None:
@@ -63,3 +63,15 @@ def test_not_an_integer(value: Any) -> None:
 def test_not_a_real_number(value: Any) -> None:
     with pytest.raises(TypeError, match=f"^x: expected a real number, got {type(value).__name__}$"):
         check_real(value, "x")
+
+
+def test_threads_and_workers() -> None:
+    assert check_threads(0) == 0
+    assert check_threads(np.int64(4096)) == 4096
+    with pytest.raises(ValueError, match=r"^threads: expected an integer in \[0, 4096\], got 4097$"):
+        check_threads(4097)
+    assert check_workers(np.array([2, 0]), "byzantine", 3) == [2, 0]
+    with pytest.raises(TypeError, match=r"^byzantine: expected a list of workers' numbers, got NoneType$"):
+        check_workers(None, "byzantine", 3)
+    with pytest.raises(ValueError, match=r"^byzantine: a worker is named twice in \[0, 1, 1\]$"):
+        check_workers([1, 0, 1], "byzantine", 3)

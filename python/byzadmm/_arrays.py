@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "as_float", "as_index", "as_rows", "as_samples", "common_float", "prepare_out", "wrapper_of"]
+__all__ = [
+    "Array",
+    "as_float",
+    "as_index",
+    "as_rows",
+    "as_samples",
+    "common_float",
+    "is_array",
+    "prepare_out",
+    "to_numpy",
+    "wrapper_of",
+]
 
 Array = NDArray[Any]
 Wrap = Callable[[Array], Any]
@@ -24,12 +35,19 @@ _CPU_DEVICE = 1  # kDLCPU of DLPack
 
 def to_numpy(value: Any, name: str) -> Array:
     """``value`` as a NumPy array, sharing memory where its kind allows; a tensor that cannot is a clear error."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name}: expected an array without a mask, got a masked one; fill it or leave rows out")
     if isinstance(value, np.ndarray):
         return value if type(value) is np.ndarray else np.asarray(value)
     if getattr(value, "requires_grad", False):
         raise ValueError(f"{name}: the tensor requires grad; pass {name}.detach()")
+    if hasattr(value, "is_neg") and value.is_neg():  # DLPack passes the numbers on, but not this sign
+        raise ValueError(f"{name}: the tensor has its negative bit set; pass {name}.resolve_neg()")
     if hasattr(value, "__dlpack_device__"):
-        device = int(value.__dlpack_device__()[0])
+        try:
+            device = int(value.__dlpack_device__()[0])
+        except ValueError as error:  # a tensor without memory
+            raise ValueError(f"{name}: expected an array in host memory, got none ({error})") from error
         if device != _CPU_DEVICE:
             raise ValueError(f"{name}: expected an array in host memory, got DLPack device type {device}")
         try:
@@ -93,7 +111,7 @@ def common_float(**values: Any) -> list[Array]:
 
 def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
     """Workers' vectors as an (n, d) array, or as a list of n arrays (d,) without stacking them: rows, n, d, dtype."""
-    if isinstance(X, (list, tuple)) and X and all(map(_is_array, X)):
+    if isinstance(X, (list, tuple)) and X and all(map(is_array, X)):
         rows = [to_numpy(row, f"X[{i}]") for i, row in enumerate(X)]
         for i, row in enumerate(rows):
             if row.ndim != 1 or row.shape != rows[0].shape:
@@ -142,7 +160,7 @@ def prepare_out(
     """
     if out is None:
         return np.empty(shape, dtype)
-    if not _is_array(out):  # a list would be converted, and the result lost with the copy
+    if not is_array(out):  # a list would be converted, and the result lost with the copy
         raise TypeError(f"out: expected an array, got {type(out).__name__}")
     array = to_numpy(out, "out")
     if array.dtype != dtype:
@@ -161,7 +179,7 @@ def prepare_out(
                 raise ValueError("out: overlaps an input; pass a separate array")
     for source in sources:
         for part in source if isinstance(source, (list, tuple)) else (source,):
-            if not _is_array(part) or any(part is other for other in inputs):
+            if not is_array(part) or any(part is other for other in inputs):
                 continue
             memory = to_numpy(part, "out")
             if (
@@ -173,7 +191,8 @@ def prepare_out(
     return array
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether ``value`` offers its numbers as an array."""
     return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 

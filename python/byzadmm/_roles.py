@@ -22,7 +22,7 @@ from byzadmm.algorithms import ADMM, RSA, SGD
 if TYPE_CHECKING:
     from byzadmm.simulation import _Setup
 
-__all__ = ["Master", "State", "Workers", "checked_vector", "play"]
+__all__ = ["Master", "State", "Workers", "checked_start", "checked_vector", "play"]
 
 State = dict[str, Array]
 Mask = NDArray[np.bool_]
@@ -94,12 +94,7 @@ class Workers:
             return
         self._state["x"] = self._zeros(n, d)
         if x_init is not None:
-            models = as_float(x_init, "x_init")
-            if models.shape != (setup.m, d):
-                raise ValueError(f"x_init: expected shape {(setup.m, d)}, got {models.shape}")
-            if not np.all(np.isfinite(models)):
-                raise ValueError("x_init: expected finite numbers")
-            self._state["x"][:] = models[self.held]
+            self._state["x"][:] = checked_start(x_init, "x_init", (setup.m, d), setup.dtype)[self.held]
         if isinstance(algorithm, ADMM):
             self._state |= {name: self._zeros(n, d) for name in ("eta", "eta_prev")}
             self._state |= {name: self._zeros(q, d) for name in ("sent", "sent_prev")}
@@ -228,7 +223,7 @@ class Master:
         m, d = setup.m, setup.d
         self._state: State = {"x0": np.zeros(d, setup.dtype), "eliminated": np.full(m, -1, np.int64)}
         if x0_init is not None:
-            self._state["x0"][:] = checked_vector(x0_init, "x0_init", d)
+            self._state["x0"][:] = checked_start(x0_init, "x0_init", (d,), setup.dtype)
         if isinstance(setup.algorithm, ADMM):
             self._state |= {name: np.zeros((m, d), setup.dtype) for name in ("heard", "heard_prev")}
         self._expected = np.ones(m, np.bool_)
@@ -334,6 +329,18 @@ class Master:
             out[:] = checked_vector(made, "rule", self.setup.d, finite=False)
         if center is not None and np.all(np.isfinite(out)):
             center[:] = out
+
+
+def checked_start(value: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """``value`` in the dtype of the run, where it must be finite too."""
+    array = as_float(value, name)
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    with np.errstate(over="ignore"):
+        start: Array = array.astype(dtype, copy=False)
+    if not np.all(np.isfinite(start)):
+        raise ValueError(f"{name}: expected finite numbers in {dtype}")
+    return start
 
 
 def checked_vector(value: Any, name: str, d: int, finite: bool = True) -> Array:

@@ -12,7 +12,9 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["check_choice", "check_int", "check_real"]
+__all__ = ["check_choice", "check_int", "check_real", "check_threads", "check_workers"]
+
+_MAX_THREADS = 4096
 
 
 def check_int(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
@@ -57,6 +59,21 @@ def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
     if value not in allowed:
         raise ValueError(f"{name}: expected one of {', '.join(allowed)}; got {value!r}")
     return value
+
+
+def check_threads(threads: Any) -> int:
+    """Return ``threads`` if it is a number of threads; 0 leaves the choice to the kernels."""
+    return check_int(threads, "threads", low=0, high=_MAX_THREADS)
+
+
+def check_workers(value: Any, name: str, m: int) -> list[int]:
+    """Return ``value`` as a list of different numbers in ``[0, m)``, in the order given."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name}: expected a list of workers' numbers, got {type(value).__name__}")
+    workers = [check_int(worker, name, low=0, high=m - 1) for worker in value]
+    if len(set(workers)) != len(workers):
+        raise ValueError(f"{name}: a worker is named twice in {sorted(workers)}")
+    return workers
 
 
 def _interval(low: float | None, high: float | None, strict: bool = False) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from byzadmm import _core
 from byzadmm._arrays import Array, as_float, as_rows, prepare_out, wrapper_of
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._validation import check_choice, check_int, check_real, check_threads
 
 __all__ = [
     "Info",
@@ -40,7 +40,6 @@ __all__ = [
 
 NONFINITE = ("exclude", "raise", "propagate")
 _EVEN = ("mid", "low", "high")
-_MAX_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def _begin(rule: str, X: Any, out: Any, nonfinite: str, threads: Any, *, gives_r
     rows, n, d, dtype = as_rows(X)
     result = np.empty(0, dtype) if gives_rows else prepare_out(out, (d,), dtype, _arrays_of(rows), [X])
     check_choice(nonfinite, "nonfinite", NONFINITE)
-    return _Call(rule, rows, n, d, result, nonfinite, check_int(threads, "threads", low=0, high=_MAX_THREADS))
+    return _Call(rule, rows, n, d, result, nonfinite, check_threads(threads))
 
 
 def _arrays_of(rows: Array | list[Array]) -> list[Array]:
@@ -174,7 +173,7 @@ def _finish(call: _Call, X: Any, out: Any, return_info: bool, **details: Any) ->
     return (result, call.info(**details)) if return_info else result
 
 
-def _check_weights(weights: Any, n: int) -> NDArray[np.float64] | None:
+def check_weights(weights: Any, n: int) -> NDArray[np.float64] | None:
     if weights is None:
         return None
     checked = as_float(weights, "weights", np.dtype(np.float64))
@@ -220,7 +219,7 @@ def mean(
     [2.0, 4.0]
     """
     call = _begin("mean", X, out, nonfinite, threads)
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     if _core.mean(call.rows, call.out, w, None, call.threads):
         if call.exclude_nonfinite(call.n - 1):
             w = _kept_weights(w, call)
@@ -294,7 +293,7 @@ def median(
     """
     call = _begin("median", X, out, nonfinite, threads)
     mode = _EVEN.index(check_choice(even, "even", _EVEN))
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     if w is not None:
         positive, voters = _voters(call, w, max_f("median", call.n))
         if voters is None:
@@ -350,7 +349,7 @@ def trimmed_mean(
     """
     call = _begin("trimmed_mean", X, out, nonfinite, threads)
     cut = check_f("trimmed_mean", f, call.n)
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     if w is not None:
         positive, voters = _voters(call, w, cut)
         if voters is None:
@@ -408,7 +407,7 @@ def geometric_median(
     Vardi, Zhang, "The multivariate L1-median and associated data depth", PNAS 97(4), 2000.
     """
     call = _begin("geometric_median", X, out, nonfinite, threads)
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     tol = check_real(tol, "tol", low=0.0, strict=True)
     max_iter = check_int(max_iter, "max_iter", low=1, high=2**31 - 1)
     # The solver does not look at rows of weight 0; one that is not finite is treated like any other such row.
@@ -467,7 +466,7 @@ def cap_weights(weights: Any, cap: float) -> NDArray[np.float64]:
     checked = as_float(weights, "weights", np.dtype(np.float64))
     if checked.ndim != 1:
         raise ValueError(f"weights: expected shape (n,), got {checked.shape}")
-    _check_weights(checked, len(checked))
+    check_weights(checked, len(checked))
     return np.minimum(checked, check_real(cap, "cap", low=0.0, strict=True))
 
 
@@ -517,7 +516,7 @@ def _krum_scores(
     nearest = call.n - f - 2
     if neighbors is not None:
         nearest = check_int(neighbors, "neighbors", low=1, high=call.n - f - 1)
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     distances = _distances(call, f)
     w = _kept_weights(w, call)
     mass = None if w is None else np.ascontiguousarray(w / w.max() / np.mean(w / w.max()))
@@ -675,7 +674,7 @@ def medoid(
     Kaufman, Rousseeuw, "Clustering by means of medoids", 1987.
     """
     call = _begin("medoid", X, out, nonfinite, threads)
-    w = _check_weights(weights, call.n)
+    w = check_weights(weights, call.n)
     distances = _distances(call, max_f("medoid", call.n))
     w = _kept_weights(w, call)
     apart = np.sqrt(distances.squared)

@@ -348,15 +348,26 @@ class Chain:
             X = link(X, **(shared if isinstance(link, Aggregator) else {}))
         return self.links[-1](X, **call)
 
-    def check(self, n: int) -> None:
-        """An ``f`` that is too large for the rows that reach its link, ``n`` at first, is a ValueError."""
+    def check(self, n: int, workers: int | None = None) -> None:
+        """Settings that cannot be right for ``n`` rows, those of some of ``workers`` workers, are a ValueError.
+
+        That is an ``f`` too large for the rows that reach its link, and weights that are not one per worker, or on a
+        link whose rows are no longer the workers' own.
+        """
+        mixed = ""  # what stands between the workers' rows and the link
         for link in self.links:
             if not isinstance(link, Aggregator):
-                return  # how many rows a function gives is known to itself
-            if "f" in _settings(link):
-                aggregate.check_f(link.rule, _settings(link)["f"], n)
+                mixed, n = "a function", 0  # how many rows it gives is known to itself
+                continue
+            settings = _settings(link)
+            if "f" in settings and n:
+                aggregate.check_f(link.rule, settings["f"], n)
+            if settings.get("weights") is not None:
+                if mixed:
+                    raise ValueError(f"weights: expected the workers' own rows at {link.rule}, got those of {mixed}")
+                aggregate.check_weights(settings["weights"], n if workers is None else workers)
             if isinstance(link, Bucketing):
-                n = -(-n // check_int(link.s, "s", low=1))
+                mixed, n = mixed or "bucketing", -(-n // check_int(link.s, "s", low=1))
 
     def in_training(
         self,
@@ -372,7 +383,7 @@ class Chain:
 
         ``f`` shrinks by the workers that were thrown out, and to what the rows that came can bear. Bucketing without a
         generator takes ``rng``, centered clipping without a center ``center``; weights are those of ``workers``, whose
-        messages the rows are. None: too few rows for the rule.
+        messages the rows are. None: too few rows for the rule, or none of any weight.
         """
         for place, link in enumerate(self.links):
             if not isinstance(link, Aggregator):
@@ -398,7 +409,9 @@ class Chain:
             if isinstance(link, CenteredClipping) and link.center is None:
                 changes["center"] = center
             if settings.get("weights") is not None and len(workers) == n:
-                changes["weights"] = np.asarray(settings["weights"])[workers]
+                changes["weights"] = weights = as_float(settings["weights"], "weights")[workers]
+                if not np.any(weights > 0):  # nobody who counts is left
+                    return None
             X = replace(link, **changes)(X, threads=threads)
         return X
 

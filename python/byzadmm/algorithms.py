@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from byzadmm import aggregators
+from byzadmm._describe import describe, settings_of
 from byzadmm._validation import check_choice, check_real
 from byzadmm.steps import Step, check_step, inv_sqrt, power
 
@@ -27,19 +28,10 @@ class _Described:
     message: ClassVar[str]
 
     def describe(self) -> dict[str, Any]:
-        settings: dict[str, Any] = {"name": type(self).__name__}
-        for item in fields(self):  # type: ignore[arg-type]
-            settings[item.name] = _plain(getattr(self, item.name))
-        return settings
-
-
-def _plain(value: Any) -> Any:
-    """Functions by name: where one lies in memory is another matter in every process."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (tuple, aggregators.Chain)):
-        return [_plain(item) for item in (value if isinstance(value, tuple) else value.links)]
-    return getattr(value, "__qualname__", None) or repr(value)
+        held = settings_of(self)
+        if isinstance(held.get("rule"), aggregators.Chain):
+            held["rule"] = held["rule"].links
+        return {"name": type(self).__name__} | {name: describe(value) for name, value in held.items()}
 
 
 @dataclass(frozen=True)
@@ -167,6 +159,8 @@ class SGD(_Described):
             )
         if any(isinstance(getattr(link, "rng", None), np.random.Generator) for link in links):
             raise ValueError("rule: a generator cannot be resumed; leave rng out, and the run draws for every round")
+        if not isinstance(self.ideal, (bool, np.bool_)):
+            raise TypeError(f"ideal: expected True or False, got {type(self.ideal).__name__}")
         if not 0 <= check_real(self.momentum, "momentum") < 1:
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
         if self.variance_reduction is not None:
@@ -176,9 +170,12 @@ class SGD(_Described):
         """The rule and what comes before it, as one callable."""
         return aggregators.make(self.rule, f=self.f)
 
-    def native_rule(self, n: int) -> tuple[int, int, float, int] | None:
-        """Rule, f, tolerance and iterations for the native loop, None if it lacks them; an illegal f is an error."""
-        self.chain().check(n)
+    def native_rule(self, n: int, workers: int | None = None) -> tuple[int, int, float, int] | None:
+        """Rule, f, tolerance and iterations for the native loop, None if it lacks them.
+
+        Settings that are illegal for ``n`` rows out of ``workers`` are an error.
+        """
+        self.chain().check(n, workers)
         if not isinstance(self.rule, str) or self.rule not in _NATIVE_RULES:
             return None
         if self.variance_reduction:

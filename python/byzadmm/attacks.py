@@ -20,7 +20,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -28,7 +28,8 @@ import numpy as np
 
 from byzadmm import _core, aggregators
 from byzadmm._arrays import Array, as_float
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._describe import describe, settings_of
+from byzadmm._validation import check_choice, check_int, check_real, check_workers
 from byzadmm.algorithms import ADMM, SGD
 
 __all__ = [
@@ -89,16 +90,16 @@ class Attack:
         self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
     ) -> Array:
         """The protocol of a user's attack, so that attacks can be built out of these."""
-        out = np.empty((len(byzantine), messages.shape[1]), messages.dtype)
-        spec = self.spec(algorithm, len(messages), len(byzantine))
+        messages, x0, liars = _checked(messages, x0, byzantine)
+        out = np.empty((len(liars), messages.shape[1]), messages.dtype)
+        spec = self.spec(algorithm, len(messages), len(liars))
         assert spec is not None  # one that is not native has a __call__ of its own
-        seed = int(rng.integers(2**63))
-        _core.attack_messages(spec, messages, list(byzantine), x0, k, seed, out, 1)
+        _core.attack_messages(spec, messages, liars, x0, check_int(k, "k", low=0), _drawn(rng), out, 1)
         return out
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, for a result's config."""
-        return {"name": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
+        return {"name": type(self).__name__} | {name: describe(value) for name, value in settings_of(self).items()}
 
 
 @dataclass(frozen=True)
@@ -324,7 +325,8 @@ class MinMax(Attack):
     def __call__(
         self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
     ) -> Array:
-        regular = np.delete(messages, list(byzantine), axis=0).astype(np.float64)
+        messages, x0, byzantine = _checked(messages, x0, byzantine)
+        regular = np.delete(messages, byzantine, axis=0).astype(np.float64)
         if not len(regular):  # nobody to hide among
             return np.full((len(byzantine), messages.shape[1]), np.nan, messages.dtype)
         with np.errstate(all="ignore"):  # the messages of a run that diverges
@@ -354,6 +356,24 @@ class MinMax(Attack):
         gamma = np.min(along + np.sqrt(along * along + np.maximum(widest - norms, 0)))
         lie: Array = mean + self.factor * gamma * size * p
         return lie
+
+
+def _checked(messages: Any, x0: Any, byzantine: Any) -> tuple[Array, Array, list[int]]:
+    """What every attack is called with, by name; lists will do."""
+    rows = as_float(messages, "messages")
+    if rows.ndim != 2:
+        raise ValueError(f"messages: expected shape (m, d), one row per worker, got {rows.shape}")
+    master = as_float(x0, "x0", rows.dtype)
+    if master.shape != rows.shape[1:]:
+        raise ValueError(f"x0: expected shape {rows.shape[1:]}, got {master.shape}")
+    return rows, master, check_workers(byzantine, "byzantine", len(rows))
+
+
+def _drawn(rng: Any) -> int:
+    """A key for draws that come from elsewhere."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+    return int(rng.integers(2**63))
 
 
 #: Attacks with one number to search: class, the number, and the range in which it is searched.
@@ -452,7 +472,8 @@ class WorstCase(Attack):
         -------
         float and (q, d) array
         """
-        seed = int(rng.integers(2**63))
+        messages, x0, byzantine = _checked(messages, x0, byzantine)
+        seed = _drawn(rng)
         about: dict[str, Any] = {"x0": x0, "byzantine": byzantine, "algorithm": algorithm}
 
         def lies_of(strength: float) -> Array:
@@ -525,12 +546,13 @@ class WorstCase(Attack):
         -------
         float
         """
+        messages, x0, byzantine = _checked(messages, x0, byzantine)
         return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm)(lies)
 
     def describe(self) -> dict[str, Any]:
         parts = self.rule if isinstance(self.rule, (list, tuple)) else [self.rule]
-        rule = None if self.rule is None else "+".join(map(_printed, parts))
-        return super().describe() | {"family": _printed(self.family), "rule": rule}
+        rule = None if self.rule is None else "+".join(str(describe(part)) for part in parts)
+        return super().describe() | {"rule": rule}
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -592,8 +614,3 @@ class WorstCase(Attack):
             return gone if math.isfinite(gone) else math.inf
 
         return harm
-
-
-def _printed(part: Any) -> str:
-    """The same text every time: a name, a function's name, or the settings of an object."""
-    return part if isinstance(part, str) else getattr(part, "__qualname__", None) or repr(part)

@@ -14,7 +14,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._arrays import Array, as_float, as_index, as_samples, common_float, prepare_out, wrapper_of
-from byzadmm._validation import check_int, check_real
+from byzadmm._validation import check_int, check_real, check_threads
 
 __all__ = [
     "admm_dual_step",
@@ -30,12 +30,7 @@ __all__ = [
     "softmax_predict",
 ]
 
-_MAX_THREADS = 4096
 _UINT64_MAX = 2**64 - 1
-
-
-def _threads(threads: Any) -> int:
-    return check_int(threads, "threads", low=0, high=_MAX_THREADS)
 
 
 def _result(array: Array, out: Any, like: Any) -> Any:
@@ -127,7 +122,7 @@ def softmax_gradient(
     result = prepare_out(out, shape, models.dtype, inputs, [W, X, y] + ([] if idx is None else [idx]))
     target = result[None] if single else result
     _core.softmax_gradient(
-        models, samples, labels, rows, target, check_real(scale, "scale"), bool(bias), _threads(threads)
+        models, samples, labels, rows, target, check_real(scale, "scale"), bool(bias), check_threads(threads)
     )
     return _result(result, out, W)
 
@@ -151,7 +146,8 @@ def softmax_loss(
     0.693147
     """
     models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
-    loss = _core.softmax_loss(models, samples, labels, rows, check_real(scale, "scale"), bool(bias), _threads(threads))
+    factor, count = check_real(scale, "scale"), check_threads(threads)
+    loss = _core.softmax_loss(models, samples, labels, rows, factor, bool(bias), count)
     return float(loss[0]) if single else loss
 
 
@@ -184,7 +180,7 @@ def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, ou
         raise ValueError(f"w: expected shape (K, D+1), got {models.shape}")
     result = prepare_out(out, (len(samples),), np.dtype(np.int64), [models, samples], [w, X])
     _core.softmax_predict(
-        models[None], samples, result, check_real(scale, "scale"), _check_bias(bias), _threads(threads)
+        models[None], samples, result, check_real(scale, "scale"), _check_bias(bias), check_threads(threads)
     )
     return _result(result, out, w)
 
@@ -192,7 +188,7 @@ def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, ou
 def softmax_accuracy(w: Any, X: Any, y: Any, *, scale: float = 1.0, bias: bool = True, threads: int = 0) -> float:
     """The share of rows whose most likely class is their label.
 
-    Arguments as in :func:`softmax_predict`; ``y`` is (N,) integers.
+    Arguments as in :func:`softmax_predict`; ``y`` is (N,) integers in [0, K).
 
     Examples
     --------
@@ -203,7 +199,11 @@ def softmax_accuracy(w: Any, X: Any, y: Any, *, scale: float = 1.0, bias: bool =
     samples = as_samples(X)
     labels = as_index(y, "y")
     _require_shape(labels, "y", samples.shape[:1])
-    predicted = softmax_predict(as_float(w, "w"), samples, scale=scale, bias=bias, threads=threads)
+    models = as_float(w, "w")
+    predicted = softmax_predict(models, samples, scale=scale, bias=bias, threads=threads)
+    wrong = np.flatnonzero((labels < 0) | (labels >= len(models)))
+    if wrong.size:
+        raise ValueError(f"y: expected labels in [0, {len(models)}), got {labels[wrong[0]]} at row {wrong[0]}")
     return float(np.mean(predicted == labels))
 
 
@@ -243,7 +243,7 @@ def admm_worker_step(
         raise ValueError(f"x: expected at least one number, got shape {models.shape}")
     result = prepare_out(out, models.shape, models.dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
     alpha = check_real(alpha, "alpha", low=0.0)
-    _core.admm_worker_step(models, gradients, duals, previous, result, alpha, _threads(threads))
+    _core.admm_worker_step(models, gradients, duals, previous, result, alpha, check_threads(threads))
     return _result(result, out, x)
 
 
@@ -279,7 +279,7 @@ def admm_dual_step(eta: Any, x: Any, x0: Any, *, beta: float, lam: float, out: A
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (m, d), models.dtype, [duals, models, master], [eta, x, x0], may_be=[duals, models])
     beta, lam = check_real(beta, "beta", low=0.0, strict=True), check_real(lam, "lam", low=0.0, strict=True)
-    _core.admm_dual_step(duals, models, master, result, beta, lam, _threads(threads))
+    _core.admm_dual_step(duals, models, master, result, beta, lam, check_threads(threads))
     return _result(result, out, x)
 
 
@@ -315,7 +315,7 @@ def admm_master_step(
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (d,), duals.dtype, [master, duals, previous], [x0, eta, eta_prev], may_be=[master])
     alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
-    _core.admm_master_step(master, duals, previous, result, alpha, rho, _threads(threads))
+    _core.admm_master_step(master, duals, previous, result, alpha, rho, check_threads(threads))
     return _result(result, out, x0)
 
 
@@ -349,7 +349,7 @@ def rsa_worker_step(x: Any, g: Any, x0: Any, *, alpha: float, lam: float, out: A
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (m, d), models.dtype, [models, gradients, master], [x, g, x0], may_be=[models, gradients])
     alpha, lam = check_real(alpha, "alpha", low=0.0), check_real(lam, "lam", low=0.0, strict=True)
-    _core.rsa_worker_step(models, gradients, master, result, alpha, lam, _threads(threads))
+    _core.rsa_worker_step(models, gradients, master, result, alpha, lam, check_threads(threads))
     return _result(result, out, x)
 
 
@@ -386,7 +386,7 @@ def rsa_master_step(
     result = prepare_out(out, (d,), received.dtype, [master, received], [x0, messages], may_be=[master])
     alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
     lam = check_real(lam, "lam", low=0.0, strict=True)
-    _core.rsa_master_step(master, received, result, alpha, lam, rho, _threads(threads))
+    _core.rsa_master_step(master, received, result, alpha, lam, rho, check_threads(threads))
     return _result(result, out, x0)
 
 
@@ -450,7 +450,7 @@ def philox_normal(
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise TypeError(f"dtype: expected float32 or float64, got {kind}")
-    key, words, _ = check_int(seed, "seed", low=0, high=_UINT64_MAX), _stream(stream), _threads(threads)
+    key, words, _ = check_int(seed, "seed", low=0, high=_UINT64_MAX), _stream(stream), check_threads(threads)
     return _draw(out, shape, kind, lambda result: _core.philox_normal(result, 1.0, key, words))
 
 
@@ -473,6 +473,6 @@ def philox_integers(
     >>> kernels.philox_integers(4, high=10, seed=0).tolist()
     [0, 8, 8, 4]
     """
-    key, words, _ = check_int(seed, "seed", low=0, high=_UINT64_MAX), _stream(stream), _threads(threads)
+    key, words, _ = check_int(seed, "seed", low=0, high=_UINT64_MAX), _stream(stream), check_threads(threads)
     top = check_int(high, "high", low=1, high=2**63)
     return _draw(out, shape, np.dtype(np.int64), lambda result: _core.philox_integers(result, top, key, words))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm._arrays import Array, real_dtype, to_numpy, wrapper_of
+from byzadmm._validation import check_int
 
 __all__ = ["flatten", "unflatten"]
 
@@ -23,6 +24,7 @@ def flatten(models: Sequence[Sequence[Any]]) -> tuple[Any, Shapes]:
     Parameters
     ----------
     models : n lists of L arrays
+        Or whatever gives them one by one.
         Layer l has the same shape in every list. float32 if all of them are, else float64.
 
     Returns
@@ -40,9 +42,10 @@ def flatten(models: Sequence[Sequence[Any]]) -> tuple[Any, Shapes]:
     """
     if not isinstance(models, Sequence) or isinstance(models, (str, bytes)):
         raise TypeError(f"models: expected a list of lists of arrays, got {type(models).__name__}")
-    if not models or not len(models[0]):
+    given = [_listed(model, f"models[{i}]", "a list of arrays") for i, model in enumerate(models)]
+    if not given or not given[0]:
         raise ValueError("models: expected at least one worker and one layer")
-    layers = [[to_numpy(a, f"models[{i}][{k}]") for k, a in enumerate(model)] for i, model in enumerate(models)]
+    layers = [[to_numpy(a, f"models[{i}][{k}]") for k, a in enumerate(model)] for i, model in enumerate(given)]
     shapes = tuple(array.shape for array in layers[0])
     for i, model in enumerate(layers):
         if len(model) != len(shapes):
@@ -55,7 +58,7 @@ def flatten(models: Sequence[Sequence[Any]]) -> tuple[Any, Shapes]:
     for row, model in zip(X, layers, strict=True):
         for to, array in zip(_split(row, shapes), model, strict=True):
             np.copyto(to, array)
-    return wrapper_of(list(models[0]))(X), shapes
+    return wrapper_of(given[0])(X), shapes
 
 
 def unflatten(x: Any, shapes: Sequence[Any]) -> list[Any]:
@@ -78,13 +81,26 @@ def unflatten(x: Any, shapes: Sequence[Any]) -> list[Any]:
     [[[0.0, 1.0]], [2.0]]
     """
     array = to_numpy(x, "x")
-    wanted = tuple(tuple(int(n) for n in getattr(shape, "shape", shape)) for shape in shapes)
+    wanted = tuple(
+        tuple(
+            check_int(n, f"shapes[{i}]", low=0)
+            for n in _listed(getattr(shape, "shape", shape), f"shapes[{i}]", "a shape, or an array that has one")
+        )
+        for i, shape in enumerate(_listed(shapes, "shapes", "a list of shapes"))
+    )
     size = sum(math.prod(shape) for shape in wanted)
     if array.ndim not in (1, 2) or array.shape[-1] != size:
         raise ValueError(f"x: expected shape ({size},) or (n, {size}), got {array.shape}")
     wrap = wrapper_of(x)
     rows = [[wrap(layer) for layer in _split(row, wanted)] for row in np.atleast_2d(array)]
     return rows if array.ndim == 2 else rows[0]
+
+
+def _listed(value: Any, name: str, expected: str) -> list[Any]:
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}") from None
 
 
 def _split(row: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm._arrays import Array
+from byzadmm._atomic import replacing
+from byzadmm._validation import check_int
 
 __all__ = ["Result"]
 
@@ -93,7 +94,7 @@ class Result:
 
     def final_accuracy(self, last: int = 3) -> float:
         """Mean accuracy of the last evaluations."""
-        return float(np.mean(self.accuracy[-last:]))
+        return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
         """Draw one curve against iterations on ``ax`` (a new one without it); returns the axes. Needs matplotlib."""
@@ -115,19 +116,10 @@ class Result:
 
 def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dict[str, Any]) -> None:
     """Arrays and a JSON record in one file; a reader sees the old file or the new one, never a part."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            whole = about | {"arrays": sorted(arrays)}
-            named: dict[str, Any] = arrays | {"about": np.array(json.dumps(whole, default=_plain))}
-            np.savez(file, **named)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    whole = about | {"arrays": sorted(arrays)}
+    named: dict[str, Any] = arrays | {"about": np.array(json.dumps(whole, default=_plain))}
+    with replacing(path) as file:
+        np.savez(file, **named)
 
 
 def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:

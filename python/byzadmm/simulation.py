@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,10 @@ import numpy as np
 
 from byzadmm import _core, losses, steps
 from byzadmm._arrays import Array, as_index, as_samples
-from byzadmm._roles import Master, State, Workers, checked_vector, play
+from byzadmm._describe import describe
+from byzadmm._roles import Master, State, Workers, checked_start, checked_vector, play
 from byzadmm._saga import Samples
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
 from byzadmm.datasets import Dataset
@@ -102,6 +103,7 @@ def simulate(
         True: a progress bar; a callable gets (done, total).
     checkpoint : path
         State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
+        Whether a call is the same: arrays count by their numbers, functions by name, objects by class and attributes.
 
     Returns
     -------
@@ -161,6 +163,7 @@ class _Run:
         done, seconds = 0, 0.0
         if checkpoint is not None and Path(checkpoint).exists():
             done, seconds = _resume(checkpoint, fingerprint, state, history, total)
+            history.keep_only([k for k in history.iterations if k % self.interval == 0 or k == total])
         if not history.iterations:
             history.evaluate(0, state)
         begin(done)
@@ -230,6 +233,8 @@ class _Setup:
             raise TypeError(f"algorithm: expected ADMM, RSA or SGD, got {type(algorithm).__name__}")
         if attack is not None and not callable(attack):
             raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
+        if dataset is not None and not isinstance(dataset, Dataset):
+            raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets or None, got {type(dataset).__name__}")
         kind = _float_type(dtype)
         batch = check_int(batch_size, "batch_size", low=1)
         key = check_int(seed, "seed", low=0, high=2**64 - 1)
@@ -261,7 +266,7 @@ class _Setup:
         elif attack is not None:
             spec = None
         if isinstance(algorithm, SGD):
-            algorithm.native_rule(m - (len(active) if ideal else 0))  # an illegal f is an error now
+            algorithm.native_rule(m - (len(active) if ideal else 0), m)  # an illegal f is an error now
             if algorithm.variance_reduction is not None and not softmax:
                 raise ValueError(
                     f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
@@ -287,19 +292,18 @@ class _Setup:
                 key,
                 kind == np.float32,
             )
-            inputs = [dataset.train_x, labels, *indices]
+            inputs = [dataset.train_x, labels, *indices, dataset.test_x, dataset.test_y]
             flipped = frozenset(active) if poisons else frozenset()
             samples = Samples(dataset.train_x, labels, indices, dataset.n_classes, float(dataset.scale), flipped)
         elif isinstance(loss, losses.Quadratic):
-            native = _core.Loss.quadratic(
-                loss.a.astype(kind, copy=False), loss.b.astype(kind, copy=False), loss.noise, key
-            )
+            a, b = (checked_start(getattr(loss, name), f"loss.{name}", (m, d), kind) for name in ("a", "b"))
+            native = _core.Loss.quadratic(a, b, loss.noise, key)
             inputs = [loss.a, loss.b]
         described = {
             "dataset": dataset.name if dataset is not None else None,
             "scale": float(dataset.scale) if dataset is not None else None,
-            "loss": loss if softmax else repr(loss),
-            "attack": attack.describe() if isinstance(attack, Attack) else attack and _name(attack),
+            "loss": describe(loss),
+            "attack": attack.describe() if isinstance(attack, Attack) else describe(attack),
             "byzantine": liars,
         }
         return cls(
@@ -311,8 +315,8 @@ class _Setup:
             rho=check_real(rho, "rho", low=0.0),
             seed=key,
             dtype=kind,
-            threads=check_int(threads, "threads", low=0, high=4096),
-            first_k=check_int(first_k, "first_k", low=0),
+            threads=check_threads(threads),
+            first_k=check_int(first_k, "first_k", low=0, high=2**62),
             batch_size=batch,
             loss=loss,
             dataset=dataset,
@@ -438,6 +442,12 @@ class _History:
             if name.startswith("trajectory_")
         }
 
+    def keep_only(self, iterations: list[int]) -> None:
+        """Forget the end of a shorter run, where this one does not evaluate."""
+        kept = [t for t, k in enumerate(self.iterations) if k in set(iterations)]
+        for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
+            values[:] = [values[t] for t in kept]  # type: ignore[index]
+
     def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
         return Result(
             config=config,
@@ -534,6 +544,8 @@ def simulate_many(
 
 
 def _check_parts(parts: Sequence[Any], n: int) -> list[Array]:
+    if not isinstance(parts, Iterable):
+        raise TypeError(f"parts: expected a list of index arrays, one per worker, got {type(parts).__name__}")
     checked = [as_index(part, f"parts[{i}]") for i, part in enumerate(parts)]
     if not checked:
         raise ValueError("parts: expected at least one worker, got none")
@@ -549,9 +561,7 @@ def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
     q = check_int(n_byzantine, "n_byzantine", low=0, high=m)
     if byzantine is None:
         return list(range(m - q, m))
-    liars = sorted(check_int(worker, "byzantine", low=0, high=m - 1) for worker in byzantine)
-    if len(set(liars)) != len(liars):
-        raise ValueError(f"byzantine: a worker is named twice in {liars}")
+    liars = sorted(check_workers(byzantine, "byzantine", m))
     if q not in (0, len(liars)):
         raise ValueError(f"byzantine: names {len(liars)} workers, but n_byzantine={q}")
     return liars
@@ -572,21 +582,14 @@ def _distance(x: Array, y: Array) -> float:
     return float(np.linalg.norm(x.astype(np.float64) - y))
 
 
-def _name(part: Any) -> str:
-    return getattr(part, "__qualname__", None) or type(part).__qualname__
-
-
 def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: Array | None) -> str:
     """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it.
 
-    Functions of a user's own are known by name only.
+    Functions of a user's own are known by name only, objects by class and attributes.
     """
     same = {name: value for name, value in config.items() if name not in ("iterations",)}
-    digest = hashlib.sha256(repr(sorted(same.items())).encode())
-    for array in (*state.values(), *setup.inputs, *([] if optimum is None else [optimum])):
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    arrays = [describe(array) for array in (*state.values(), *setup.inputs, optimum)]
+    return hashlib.sha256(repr((sorted(same.items()), arrays)).encode()).hexdigest()
 
 
 def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
@@ -610,6 +613,8 @@ def _reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], 
         return (lambda done, total: None), (lambda: None)
     if callable(progress):
         return progress, (lambda: None)
+    if progress is not True:
+        raise TypeError(f"progress: expected None, True or a callable, got {type(progress).__name__}")
     from byzadmm._progress import Bar
 
     bar = Bar("iterations")

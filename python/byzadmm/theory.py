@@ -192,7 +192,7 @@ def lambda_0(gradients: ArrayLike) -> float:
     ----------
     Lemma Coro:1.
     """
-    return float(np.abs(_array(gradients, "gradients", (None, None))).max())
+    return float(np.abs(_array(gradients, "gradients", ("r", "d"))).max())
 
 
 def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array, Array]:
@@ -225,7 +225,7 @@ def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array
     ----------
     Problem eq2, conditions eq:opt.
     """
-    curvature = _array(a, "a", (None, None))
+    curvature = _array(a, "a", ("r", "d"))
     centre = _array(b, "b", curvature.shape)
     if curvature.min() <= 0:
         raise ValueError(f"a: expected positive numbers, got {curvature.min()}")
@@ -593,7 +593,7 @@ def _indices(value: ArrayLike, name: str, low: int) -> NDArray[np.int64]:
 
 
 def _array(value: ArrayLike, name: str, shape: tuple[Any, ...]) -> Array:
-    """Return a finite float64 array of that shape; None fits any positive extent, a leading ``...`` any axes."""
+    """Return a finite float64 array of that shape; a letter fits any positive extent, a leading ``...`` any axes."""
     try:
         array = np.asarray(value)
     except ValueError as error:  # ragged
@@ -602,8 +602,8 @@ def _array(value: ArrayLike, name: str, shape: tuple[Any, ...]) -> Array:
         raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
     tail = shape[1:] if shape[0] is Ellipsis else shape
     got = array.shape[array.ndim - len(tail) :] if shape[0] is Ellipsis and array.ndim >= len(tail) else array.shape
-    if len(got) != len(tail) or any(e != g if e is not None else g == 0 for e, g in zip(tail, got, strict=True)):
-        wanted = ", ".join("..." if e is Ellipsis else "n" if e is None else str(e) for e in shape)
+    if len(got) != len(tail) or any(g == 0 if isinstance(e, str) else e != g for e, g in zip(tail, got, strict=True)):
+        wanted = ", ".join("..." if e is Ellipsis else str(e) for e in shape)
         raise ValueError(f"{name}: expected shape ({wanted}{',' if len(shape) == 1 else ''}), got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name}: expected finite numbers, got NaN or infinity")

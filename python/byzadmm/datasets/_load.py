@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._atomic import replacing
 from .._shuffle import permutation
 from .._validation import check_choice, check_int, check_real
 from ._dataset import Dataset, Scale, check_scale, make_dataset
@@ -245,14 +245,8 @@ def _write_cache(path: Path, table: Array) -> None:
     """Write beside the target and rename; a cache that cannot be written is no reason to fail."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                np.savez(stream, table=table)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replacing(path) as stream:
+            np.savez(stream, table=table)
 
 
 def _split(name: str, x: Array, y: Array, n_train: int, n_classes: int, scale: Scale, seed: int) -> Dataset:
