@@ -1,6 +1,6 @@
 """What a round over MPI costs on this machine, beside bare ping-pongs of the same bytes; many workers in one process.
 
-    python benchmarks/scale.py                  rounds over MPI: the first table of docs/scale.md
+    python benchmarks/scale.py                  rounds over MPI, and the model fitted to them
     python benchmarks/scale.py --simulate       10,000 virtual workers in one process, against the model
 
 It starts ``mpirun`` itself. Exit code 1 if the master's own work is above its target (see TARGET).
@@ -140,15 +140,58 @@ def table(sizes: list[Size]) -> int:
     print("own: the master's checks, sum and update, processor time; compute: the slowest rank; rest: wire and wait")
     print("ping-pong: the same bytes and nothing else, one rank after another; at-once: all ranks at the same time\n")
     print(" ".join(f"{name:>8}" for name in COLUMNS))
-    missed = False
+    measured: list[tuple[Size, dict[str, float]]] = []
     for size in sizes:
-        got = launch(size)
-        print(" ".join(f"{cell:>8}" for cell in row(size, got)), flush=True)
-        wanted = (size.ranks, size.workers, size.d) == (TARGET_WORKERS, TARGET_WORKERS, TARGET_DIM)
-        missed |= wanted and got["own"] > TARGET * got["ping-pong"]
-    said = "MISSED" if missed else "reached"
-    print(f"\nown/pp at most {TARGET:.2f} for {TARGET_WORKERS} ranks and d = {TARGET_DIM}: {said}")
-    return int(missed)
+        measured.append((size, launch(size)))
+        print(" ".join(f"{cell:>8}" for cell in row(*measured[-1])), flush=True)
+    wanted = (TARGET_WORKERS, TARGET_WORKERS, TARGET_DIM)
+    shares = [got["own"] / got["ping-pong"] for size, got in measured if size[:3] == wanted]
+    if shares:
+        print(f"\nown/pp for {TARGET_WORKERS} ranks and d = {TARGET_DIM}, at most {TARGET:.2f} wanted: ", end="")
+        print(", ".join(f"{share:.2f} ({'reached' if share <= TARGET else 'MISSED'})" for share in shares))
+    fit(measured)
+    return int(any(share > TARGET for share in shares))
+
+
+def fit(measured: list[tuple[Size, dict[str, float]]]) -> None:
+    """Least squares, relative to each row; then what the master would need for more workers and numbers."""
+    rows = [(size, got) for size, got in measured if size.way == "memory"]
+
+    def coefficients(name: str, columns: list[list[float]], values: list[float]) -> Any:
+        weights = 1 / np.array(values)
+        found = np.linalg.lstsq(np.array(columns) * weights[:, None], np.ones(len(values)), rcond=None)[0]
+        print(f"{name}: {1e6 * found[0]:.1f} us per rank + {1e9 * found[1]:.3f} ns per number")
+        return found
+
+    print()
+    numbers = [[float(size.ranks), float(size.workers * size.d)] for size, _ in rows]
+    _, per_number = coefficients("own ", numbers, [got["own"] for _, got in rows])
+    coefficients("rest", numbers, [max(got["round"] - got["own"] - got["compute"], 1e-6) for _, got in rows])
+    print("\nper round at the master, float32; wire: all bytes up through one link of 10 Gbit/s\n")
+    print(" ".join(f"{name:>9}" for name in ("workers", "d", "memory", "up", "wire", "own")))
+    for m in (1e2, 1e4, 1e6):
+        for d in (1e4, 1e7, 1e9):
+            cells = [f"{m:.0e}", f"{d:.0e}", _size(MASTER_ROWS * 4 * m * d), _size(4 * m * d)]
+            cells += [_time(4 * m * d / 1.25e9), _time(per_number * m * d)]
+            print(" ".join(f"{cell:>9}" for cell in cells))
+
+
+#: Rows of d numbers that the master holds per worker in ADMM: two duals, the answers, their buffers, and the models
+#: that it evaluates.
+MASTER_ROWS = 5
+
+
+def _size(count: float) -> str:
+    units = ("B", "kB", "MB", "GB", "TB", "PB")
+    step = min(int(np.log10(max(count, 1.0))) // 3, len(units) - 1)
+    return f"{count / 1000**step:.3g} {units[step]}"
+
+
+def _time(seconds: float) -> str:
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} us"
 
 
 def model_memory(m: int, q: int, d: int) -> float:
@@ -156,26 +199,33 @@ def model_memory(m: int, q: int, d: int) -> float:
     return 4.0 * d * 3 * (m + q)
 
 
-def many_workers(m: int, rounds: int) -> int:
-    """One process, m workers on synthetic data; memory and time against the model of docs/scale.md."""
+def one_process(m: int, samples: int) -> dict[str, float]:
+    """m workers on synthetic data in this process: seconds per round and peak memory."""
     from byzadmm import ADMM, attacks, datasets, partition, simulate, steps
 
-    data = datasets.load("synthetic", n_train=4 * m, n_features=100)
-    parts = partition.iid(data.train_y, m, seed=0)
-    d = data.n_classes * (data.train_x.shape[1] + 1)
+    data = datasets.load("synthetic", n_train=samples, n_features=100)
     admm = ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(0.5 * m, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3))
-    settings: dict[str, Any] = {"algorithm": admm, "attack": attacks.SignFlip(), "threads": 1}
-    simulate(data, parts[:20], iterations=2, n_byzantine=4, **settings)  # everything is loaded once
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    few, q = 200, m // 5
-    small = simulate(data, parts[:few], iterations=rounds, eval_every=rounds, n_byzantine=few // 5, **settings)
-    run = simulate(data, parts, iterations=rounds, eval_every=rounds, n_byzantine=q, **settings)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-    expected = small.seconds / few * m
-    print(f"{m} workers, {q} of them liars, d = {d}, batch 32, {rounds} rounds, one thread")
-    print(f"time per round {1e3 * run.seconds / rounds:.1f} ms; from {few} workers: {1e3 * expected / rounds:.1f} ms")
-    model = model_memory(m, q, d)
-    print(f"memory {peak / 1e6:.0f} MB above the {before / 1e6:.0f} MB before; model: {model / 1e6:.0f} MB")
+    settings: dict[str, Any] = {"algorithm": admm, "attack": attacks.SignFlip(), "n_byzantine": m // 5, "threads": 1}
+    parts = partition.iid(data.train_y, m, seed=0)
+    loaded = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    run = simulate(data, parts, iterations=50, eval_every=50, **settings)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"seconds": run.seconds / 50, "loaded": loaded, "peak": peak, "d": len(run.x0)}
+
+
+def many_workers(m: int) -> int:
+    """Time and memory of m workers, predicted from fewer; each in a process of its own, on the same data."""
+    few, got = 200, {}
+    for count in (few, m):
+        words = [sys.executable, __file__, "--one-process", str(count), str(4 * m)]
+        got[count] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    d = int(got[m]["d"])
+    predicted = got[few]["seconds"] / few * m
+    memory = got[m]["loaded"] + model_memory(m, m // 5, d)
+    print(f"{m} workers, {m // 5} of them liars: d = {d}, batch 32, one process, one thread")
+    print(f"time per round {1e3 * got[m]['seconds']:.1f} ms; predicted from {few} workers {1e3 * predicted:.1f} ms")
+    print(f"peak memory {got[m]['peak'] / 1e6:.0f} MB; predicted {memory / 1e6:.0f} MB", end="")
+    print(f" ({got[m]['loaded'] / 1e6:.0f} MB with the data loaded, and the state)")
     return 0
 
 
@@ -185,11 +235,15 @@ def main() -> int:
     parser.add_argument("--simulate", action="store_true", help="many virtual workers in one process")
     parser.add_argument("--workers", type=int, default=10_000, metavar="M", help="for --simulate (10000)")
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--one-process", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
         inside(Size(*json.loads(options.inside[0])), options.inside[1])
         return 0
-    return many_workers(options.workers, 50) if options.simulate else table(SIZES[:2] if options.quick else SIZES)
+    if options.one_process:
+        print(json.dumps(one_process(*options.one_process)))
+        return 0
+    return many_workers(options.workers) if options.simulate else table(SIZES[:2] if options.quick else SIZES)
 
 
 if __name__ == "__main__":

@@ -301,7 +301,7 @@ class _Hub:
                 idle.looks = 0
             elif time.perf_counter() >= end:
                 break
-            else:
+            elif not any(link.request for link in self.links):  # a long message moves only while it is looked after
                 idle.wait()
         for rank in sorted(self.waiting):
             self._note(self.links[rank - 1], "slow")
