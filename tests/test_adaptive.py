@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,15 @@ def test_description() -> None:
     assert WorstCase(rule=["nnm", np.median]).describe()["rule"] == "nnm+median"
     assert WorstCase(rule=np.median).describe()["rule"] == "median"
     assert WorstCase("inner_product").describe()["rule"] is None
+
+    @dataclass(frozen=True)
+    class Family:
+        z: float = 2.0
+
+        def __call__(self, strength: float) -> attacks.Attack:
+            return attacks.ALIE(self.z * strength)
+
+    assert WorstCase(Family(), low=0, high=1).describe()["family"].endswith("Family(z=2.0)")
 
 
 @pytest.mark.parametrize(

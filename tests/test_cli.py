@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -227,7 +228,21 @@ def test_if_one_of_the_rules_bears_its_f_it_is_shown(call):
     ended = call("run", *QUICK, "--rule", "krum", "bulyan", "--json")
     assert ended.code == 2
     assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["ideal", "krum"]
-    assert "byzadmm: error: bulyan: bulyan: f=8 is too large for n=20 workers; at most 4" in ended.err
+    assert ended.err == "byzadmm: error: bulyan: f=8 is too large for n=20 workers; at most 4\n"
+
+
+def test_long_chains_leave_room_for_the_numbers(call):
+    ended = call("run", *QUICK, "--rule", "clip:max-norm=10+nnm+clip:max-norm=9+trimmed-mean", "--no-plot")
+    assert fits(ended.out)
+    assert "iterations  seconds  eliminated  vs Ideal" in ended.out
+    names = [line.split()[0] for line in ended.out.splitlines()[-4:]]
+    assert names == ["clip:max-norm=10+", "nnm+", "clip:max-norm=9+", "trimmed-mean"]
+
+
+def test_names_in_any_case_and_one_word_about_the_picture(call, refused):
+    ended = call("run", *QUICK, "--algorithm", "SGD", "--rule", "Krum", "--no-plot")
+    assert set(rows_of(ended.out)) >= {"ideal", "krum"}
+    assert "not allowed with argument" in refused("run", "--plot", "a.svg", "--no-plot")
 
 
 def test_without_matplotlib_there_is_a_hint(call, without_matplotlib):
@@ -599,6 +614,50 @@ def test_tune_interrupted(call, figures):
     figures.tune = stop
     ended = call("tune", "fig1a")
     assert (ended.code, ended.err) == (130, "byzadmm: interrupted; the same command goes on from the journal\n")
+
+
+def test_reproduce_and_tune_as_json(call, tmp_path):
+    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--json")
+    found = json.loads(ended.out)
+    assert (found["seeds"], found["quick"], found["interrupted"], found["failed"]) == (1, True, False, {})
+    assert [claim["claim"] for claim in found["claims"]] == [10]
+    assert {Path(name).name for name in found["files"]} >= {"example.png", "example.csv", "claims.json"}
+    found = json.loads(call("tune", "fig1a", "--check", "--json").out)
+    assert found["differences"] == []
+    assert 0.5 < found["best"]["rsa"]["accuracy"] < 1
+
+
+def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
+    """A real signal to a real process, sent as soon as the first panel is there."""
+    slow = tmp_path / "slow.toml"
+    slow.write_text(
+        'title = "slow"\ndataset = "digits"\npartition = "iid"\nn_workers = 20\nn_byzantine = 8\n'
+        'iterations = 100000000\neval_every = 100\n[attack]\nname = "sign-flip"\n'
+        "[algorithms.ideal]\nstep = { power = 1.0 }\n"
+    )
+    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behaviour.
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), encoding="utf-8"
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "out" / "example.png").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert "interrupted; what was finished is in" in err
+    assert "Traceback" not in err
+    assert "holds" in out
 
 
 # --- data, list, info, mpi, help -------------------------------------------------------------------------------------

@@ -15,7 +15,13 @@ import pytest
 import byzadmm
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+BLOCKS = {
+    f"{page.name}-{number}": block
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    )
+}
 MODULES = [
     "byzadmm",
     *sorted(
@@ -28,12 +34,12 @@ PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in n
 
 
 def test_readme_has_an_example() -> None:
-    assert BLOCKS, "README.md has no block of Python"
+    assert "README.md-0" in BLOCKS, "README.md has no block of Python"
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_readme_blocks_run_as_printed(block: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", block]
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_run_as_printed(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", BLOCKS[name]]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert run.returncode == 0, run.stderr
 

@@ -536,11 +536,26 @@ def test_a_panel_without_data_or_with_a_failing_run_loses_no_other(
     load = datasets.load
     monkeypatch.setattr(datasets, "load", absent)
     wrong = tmp_path / "wrong.toml"
-    wrong.write_text(DIGITS.replace("f = 3", "f = 9"))
+    wrong.write_text(DIGITS.replace('name = "sign-flip"\nscale = -3.0', 'name = "duplicate"\nworker = 99'))
     report = figures.reproduce(["fig1a", "fig2a", wrong, digits], seeds=1, out=tmp_path, progress=False)
     assert list(report.panels) == ["mine"]
     assert report.failed["fig1a"] == report.failed["fig2a"] == "mnist is not here"
-    assert "f=9 is too large" in report.failed["wrong"]
+    assert "worker=99 is not one of 10 workers" in report.failed["wrong"]
+
+
+def test_a_rule_that_does_not_bear_its_f_is_found_before_anything_runs(digits: Path, tmp_path: Path) -> None:
+    digits.write_text(DIGITS.replace("f = 3", "f = 9"))
+    message = r"mine.toml: algorithms.cut: trimmed_mean: f=9 is too large for n=10 workers; at most 4"
+    with pytest.raises(ValueError, match=message):
+        figures.reproduce(["example", digits], seeds=1, out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_dollar_signs_are_words(digits: Path, tmp_path: Path) -> None:
+    digits.write_text(DIGITS.replace('title = "Digits"', 'title = "costs $x_{$ or more"'))
+    report = figures.reproduce([digits], seeds=1, out=tmp_path, progress=False)
+    assert report.failed == {}
+    assert (tmp_path / "mine.png").stat().st_size > 10_000
 
 
 def test_names(digits: Path, tmp_path: Path) -> None:

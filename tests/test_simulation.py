@@ -112,6 +112,8 @@ def test_quadratics_follow_the_transcription(name: str, attack: str) -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
     data, parts, algorithm = small_data(), small_parts(), ALGORITHMS[name]
+    # Not from zero: there RSA compares numbers that are equal up to rounding, and their signs decide where it goes.
+    start = np.random.default_rng(8).normal(0, 0.1, (M + 1, 18))
     run = simulate(
         data,
         parts,
@@ -123,6 +125,8 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
         eval_every=40,
         seed=2**63 + 11,
         dtype="float64",
+        x0_init=start[0],
+        x_init=None if isinstance(algorithm, SGD) else start[1:],
     )
     poisoned = LIARS if attack == "label_flip" else ()
     gradients = ref.softmax_gradients(
@@ -135,8 +139,9 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
         seed=2**63 + 11,
         poisoned=poisoned,
     )
-    zeros = np.zeros((M, 18))
-    states = transcription(algorithm, SOFTMAX_ATTACKS[attack], gradients, zeros[0], zeros, LIARS, 40, seed=2**63 + 11)
+    states = transcription(
+        algorithm, SOFTMAX_ATTACKS[attack], gradients, start[0], start[1:], LIARS, 40, seed=2**63 + 11
+    )
     state = list(states)[-1]
     tol = TOLERANCE.get(name, 1e-9)
     np.testing.assert_allclose(run.x0, state.x0, rtol=tol, atol=tol)
@@ -145,7 +150,8 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
     model = run.x0.reshape(3, -1)
     assert run.accuracy[-1] == ref.softmax_accuracy(model, data.test_x, data.test_y, scale=data.scale)
     assert run.loss[-1] == pytest.approx(ref.softmax_loss(model, data.train_x, data.train_y, scale=data.scale))
-    assert run.loss[0] == pytest.approx(np.log(3))
+    first = start[0].reshape(3, -1)
+    assert run.loss[0] == pytest.approx(ref.softmax_loss(first, data.train_x, data.train_y, scale=data.scale))
 
 
 def test_noise_of_quadratics_and_drawn_rows_are_those_of_the_streams() -> None:
@@ -1099,8 +1105,8 @@ def admm(lam: float, beta: float, master: tuple[float, float], worker: tuple[flo
     return ADMM(lam=lam, beta=beta, master_step=steps.inv_sqrt(*master), worker_step=steps.inv_sqrt(*worker))
 
 
-def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any]) -> dict[str, str]:
-    """Which of ``{label: (algorithm, attack, q, {iteration: accuracy})}`` are off by more than 0.015."""
+def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any], seeds: int = 1) -> dict[str, str]:
+    """Which of ``{label: (algorithm, attack, q, {iteration: accuracy})}``, means over seeds, are off by over 0.015."""
     results = simulate_many(
         [
             {
@@ -1111,17 +1117,22 @@ def accuracies(data: datasets.Dataset, parts: list[Array], wanted: dict[str, Any
                 "n_byzantine": q,
                 "iterations": max(values),
                 "eval_every": 500,
+                "seed": seed,
             }
             for algorithm, attack, q, values in wanted.values()
+            for seed in range(seeds)
         ]
     )
     wrong = {}
-    for (label, (_, _, _, values)), run in zip(wanted.items(), results, strict=True):
-        assert isinstance(run, Result), f"{label}: {run!r}"
-        at = dict(zip(run.iterations.tolist(), run.accuracy.tolist(), strict=True))
+    for number, (label, (_, _, _, values)) in enumerate(wanted.items()):
+        runs = results[number * seeds : (number + 1) * seeds]
         for k, value in values.items():
-            if abs(at[k] - value) > 0.015:
-                wrong[f"{label} at {k}"] = f"expected {value}, got {at[k]:.4f}"
+            found = []
+            for run in runs:
+                assert isinstance(run, Result), f"{label}: {run!r}"
+                found.append(run.accuracy[run.iterations.tolist().index(k)])
+            if abs(np.mean(found) - value) > 0.015:
+                wrong[f"{label} at {k}"] = f"expected {value}, got {np.mean(found):.4f}"
     return wrong
 
 
@@ -1148,7 +1159,8 @@ def test_mnist_iid(data_dir: Path) -> None:
         "sign flip, median": (SGD(rule="median", step=small), flip, 8, {1000: 0.868}),
         "sign flip, SGD": (SGD(step=small), flip, 8, {500: 0.10}),
     }
-    assert accuracies(data, parts, wanted) == {}
+    # Under this attack ADMM is still drifting, and seeds differ by 0.02.
+    assert accuracies(data, parts, wanted, seeds=3) == {}
 
 
 @pytest.mark.data

@@ -528,10 +528,9 @@ class WorstCase(Attack):
         return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm)(lies)
 
     def describe(self) -> dict[str, Any]:
-        family = self.family if isinstance(self.family, str) else self.family.__qualname__
         parts = self.rule if isinstance(self.rule, (list, tuple)) else [self.rule]
         rule = None if self.rule is None else "+".join(map(_printed, parts))
-        return super().describe() | {"family": family, "rule": rule}
+        return super().describe() | {"family": _printed(self.family), "rule": rule}
 
     @property
     def _range(self) -> tuple[float, float]:

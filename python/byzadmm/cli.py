@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ DIRICHLET_ALPHA = 0.5
 _PICTURES = (".png", ".svg", ".pdf")
 _EXTRAS = {"plot": ("matplotlib",), "data": ("pooch", "tqdm"), "mpi": ("mpi4py",)}
 _OPTIONS = ("lam", "beta", "step", "master_step", "worker_step", "f", "momentum", "variance_reduction")
+_NAME_WIDTH = 20  # of a table's first column, as far as a name can be broken
 _LIST_WORKERS = 20  # for which `list rules` says how many liars a rule bears
 
 
@@ -219,8 +221,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--threads", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
     out = parser.add_argument_group("output")
     out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")
-    out.add_argument("--plot", metavar="FILE", help=f"picture: .png, .svg or .pdf ({PICTURE}; none with --json)")
-    out.add_argument("--no-plot", action="store_true", help="no picture")
+    drawn = out.add_mutually_exclusive_group()
+    drawn.add_argument("--plot", metavar="FILE", help=f"picture: .png, .svg or .pdf ({PICTURE}; none with --json)")
+    drawn.add_argument("--no-plot", action="store_true", help="no picture")
     out.add_argument("--out", metavar="FILE.npz", help="keep the result of the one algorithm that was run")
     out.add_argument("--json", action="store_true", help="print JSON, curves included")
     out.add_argument("--quiet", action="store_true", help="the table only: no progress, no remarks")
@@ -247,6 +250,7 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
+    parser.add_argument("--json", action="store_true", help="print JSON: claims and files")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -258,6 +262,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")
     parser.add_argument("--check", action="store_true", help="only compare the settings with the journal's best")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON: what was found, and where it is kept")
 
 
 def _examples(*lines: str) -> str:
@@ -405,13 +410,15 @@ def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable
         print(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished", file=sys.stderr)
         return INTERRUPTED
     for name, error in failed.items():
-        print(f"byzadmm: error: {name}: {error}", file=sys.stderr)
+        about = "" if str(error).startswith(f"{name}:") else f"{name}: "
+        print(f"byzadmm: error: {about}{error}", file=sys.stderr)
     return BAD_INPUT if failed else 0
 
 
 def _algorithms(args: argparse.Namespace, preset: comparison.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
     """Ideal first, as the line that the others are measured by."""
-    wanted = list(dict.fromkeys(args.algorithm or (["sgd"] if args.rule else comparison.PAPER)))
+    named = args.algorithm or (["sgd"] if args.rule else comparison.PAPER)
+    wanted = list(dict.fromkeys(name.lower() for name in named))
     if args.rule and "sgd" not in wanted:
         raise ValueError(f"rule: is for --algorithm sgd, got --algorithm {' '.join(wanted)}")
     options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
@@ -571,9 +578,16 @@ def _reproduce(args: argparse.Namespace) -> int:
     report = figures.reproduce(
         names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
     )
-    print(report.table())
-    if not args.quiet:
-        _remark(*(f"saved {path}" for path in report.paths))
+    if args.json:
+        claims = [claim.record() for claim in report.claims]
+        about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
+        files = [str(path) for path in report.paths]
+        about |= {"interrupted": report.interrupted, "failed": report.failed}
+        _print_json(about | {"claims": claims, "files": files})
+    else:
+        print(report.table())
+        if not args.quiet:
+            _remark(*(f"saved {path}" for path in report.paths))
     if report.interrupted:
         print(f"byzadmm: interrupted; what was finished is in {args.out}", file=sys.stderr)
         return INTERRUPTED
@@ -596,7 +610,11 @@ def _tune(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("byzadmm: interrupted; the same command goes on from the journal", file=sys.stderr)
         return INTERRUPTED
-    print(found.table())
+    if args.json:
+        files = {"settings": str(found.settings), "journal": str(found.journal)}
+        _print_json(files | {"best": found.best, "differences": found.differences})
+    else:
+        print(found.table())
     for difference in found.differences:
         print(f"byzadmm: differs: {difference}", file=sys.stderr)
     return 1 if found.differences else 0
@@ -835,10 +853,21 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     table.padding, table.show_edge, table.pad_edge = (0, 1, 0, 0), False, False
     for number, name in enumerate(columns):
         # A name or a number that is broken over two lines is hard to read; the other text can be.
-        table.add_column(Text(name.lstrip(">")), justify="right" if name[:1] == ">" else "left", no_wrap=number == 0)
+        right = name[:1] == ">"
+        table.add_column(Text(name.lstrip(">")), justify="right" if right else "left", no_wrap=right or number == 0)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(Text(_in_lines(row[0])), *(Text(cell) for cell in row[1:]))
     Console(highlight=False).print(table)
+
+
+def _in_lines(name: str) -> str:
+    """A long chain of rules is broken after its plus signs, so that the numbers beside it keep their room."""
+    lines = [""]
+    for link in re.split(r"(?<=[+])", name):
+        if lines[-1] and len(lines[-1] + link) > _NAME_WIDTH:
+            lines.append(" ")
+        lines[-1] += link
+    return "\n".join(lines)
 
 
 def _print_json(value: Any) -> None:

@@ -106,10 +106,9 @@ BYZ_NOINLINE void logits(const T* const* x, index_t count, const SoftmaxModel<T>
   });
 }
 
-/// z[k][s] <- share * softmax(z[.][s])_k for s < count, 0 for the others. A sample with a logit NaN or +inf becomes
-/// NaN.
+/// z[k][s] <- softmax(z[.][s])_k for s < count, 0 for the others. A sample with a logit NaN or +inf becomes NaN.
 template <class T>
-BYZ_NOINLINE void softmax_columns(T* z, index_t count, index_t classes, T share) {
+BYZ_NOINLINE void softmax_columns(T* z, index_t count, index_t classes) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>;
   for (index_t s = 0; s < count; s += L) {
@@ -122,9 +121,8 @@ BYZ_NOINLINE void softmax_columns(T* z, index_t count, index_t classes, T share)
       simd::store(column + k * kBatchTile, e);
       sum += e;
     }
-    const V factor = share / sum;
     for (index_t k = 0; k < classes; ++k)
-      simd::store(column + k * kBatchTile, simd::load(column + k * kBatchTile) * factor);
+      simd::store(column + k * kBatchTile, simd::load(column + k * kBatchTile) / sum);
   }
   for (index_t k = 0; k < classes; ++k)
     for (index_t s = count; s < kBatchTile; ++s) z[k * kBatchTile + s] = T(0);
@@ -254,13 +252,13 @@ BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> 
     const index_t count = B - lo < kBatchTile ? B - lo : kBatchTile;
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, count);
     detail::logits(x, count, model, z);
-    detail::softmax_columns(z, count, K, share);
-    for (index_t s = 0; s < count; ++s) z[label(lo + s) * kBatchTile + s] -= share;
+    detail::softmax_columns(z, count, K);
+    for (index_t s = 0; s < count; ++s) z[label(lo + s) * kBatchTile + s] -= T(1);
     for (index_t k = 0; k < K; ++k) {
       using V = simd::vec<T>;
       V sum{};
       for (index_t s = 0; s < kBatchTile; s += simd::lanes<T>) {
-        const V p = simd::load(z + k * kBatchTile + s);
+        const V p = simd::load(z + k * kBatchTile + s) * share;
         simd::store(z + k * kBatchTile + s, p * model.scale);
         sum += p;
       }

@@ -30,9 +30,10 @@ DEVIATIONS = """\
 MAPS = """\
 Final test accuracy in percent, the mean over the last fifth of a run. Rows are SGD with a rule, then RSA and ADMM;
 columns are attacks. A dash stands where the rule does not bear so many Byzantine workers. Ideal SGD does without the
-Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` searches the
-most harmful strength in every iteration ([rules.md](rules.md#adaptive-attacks)). All rules have one step size; no
-setting was searched for this picture, and another step, `lam` or batch would give other numbers."""
+Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the
+strength that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always what costs
+most accuracy in the end. All rules have one step size; no setting was searched for this picture, and another step,
+`lam` or batch would give other numbers."""
 
 
 def write_report(

@@ -65,8 +65,13 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     return paths
 
 
+def _literal(text: str) -> str:
+    """A user's words as they are: no mathematics between dollar signs."""
+    return text.replace("$", r"\$")
+
+
 def _title(panel: Panel) -> str:
-    title = f"{panel.name}: {panel.settings.title}"
+    title = _literal(f"{panel.name}: {panel.settings.title}")
     return title + "\n(quick look, not the paper's experiment)" if panel.quick else title
 
 
@@ -103,7 +108,7 @@ def _draw_maps(panel: HeatMap) -> Figure:
         remarks.append("Ideal SGD: without the Byzantine workers, who are honest under “none”")
     if not all(panel.legal(number, curve) for number in range(len(panel.maps())) for curve in panel.rows_shown()):
         remarks.append("hatched: the rule does not bear so many")
-    figure.supxlabel(". ".join(remarks), fontsize=12)
+    figure.supxlabel("; ".join(remarks), fontsize=12)
     return figure
 
 
@@ -136,7 +141,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
     others = [i for i, curve in enumerate(rows) if not isinstance(curve.algorithm, SGD)]
     if others and others[0]:  # the rules of SGD end here
         ax.axhline(others[0] - 0.5, color="white", linewidth=3)
-    ax.set_yticks(range(len(rows)), [curve.label for curve in rows], fontsize=12)
+    ax.set_yticks(range(len(rows)), [_literal(curve.label) for curve in rows], fontsize=12)
     ax.set_xticks(range(len(columns)), columns, fontsize=12, rotation=25, ha="left", rotation_mode="anchor")
     ax.tick_params(length=0, top=first, labeltop=first, bottom=False, labelbottom=False)
     ax.spines[:].set_visible(False)
@@ -165,7 +170,7 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
         mean = values.mean(axis=0)
         # Curves that lie on each other are told apart by their final accuracy.
         final = float(mean[-max(1, len(mean) // 5) :].mean())
-        label = curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}"
+        label = _literal(curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}")
         if len(values) > 1:
             ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
         ax.plot(

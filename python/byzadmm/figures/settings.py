@@ -308,6 +308,13 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
     for case in settings.cases():
         if case.n_byzantine > settings.n_workers:
             raise ValueError(f"n_byzantine: expected at most n_workers={settings.n_workers}, got {case.n_byzantine}")
+    for curve in () if settings.heat_map else settings.curves:  # a heat map shows where a rule does not bear its f
+        if isinstance(curve.algorithm, SGD):
+            absent = settings.n_byzantine if curve.algorithm.ideal else 0
+            try:
+                curve.algorithm.native_rule(settings.n_workers - absent)
+            except ValueError as error:
+                raise ValueError(f"algorithms.{curve.name}: {error}") from error
     if settings.heat_map and (settings.sweep or settings.quadratic):
         raise ValueError("heat_map: not with a sweep or the quadratic example")
     if settings.sweep and not settings.all_curves():

@@ -1,0 +1,48 @@
+"""Fifty iterations of each algorithm on the digits under attack; the error is that of float32 against float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byzadmm import ADMM, RSA, SGD, attacks, datasets, partition, simulate, steps
+
+from .common import Benchmark
+
+STEP = steps.power(1.0)
+ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
+    "admm": ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(10, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3)),
+    "rsa": RSA(lam=0.01, step=STEP),
+    "sgd": SGD(step=STEP),
+    "median": SGD(rule="median", step=STEP),
+    "geometric_median": SGD(rule="geometric_median", step=STEP),
+    "nnm+trimmed_mean": SGD(rule="nnm+trimmed_mean", f=8, step=STEP),
+    "median, momentum": SGD(rule="median", step=STEP, momentum=0.9),
+    "median, saga": SGD(rule="median", step=STEP, variance_reduction="saga"),
+}
+ATTACKS: dict[str, Any] = {
+    "sign_flip": attacks.SignFlip(),
+    "alie": attacks.ALIE(),
+    "min_max": attacks.MinMax(),
+    "worst_case": attacks.WorstCase(attacks.InnerProduct),
+}
+
+
+class Training(Benchmark):
+    """``simulate`` from the first iteration to the evaluation at the end."""
+
+    param_names = ("algorithm", "attack")
+    params = (list(ALGORITHMS), list(ATTACKS))
+
+    def setup(self, algorithm: str, attack: str) -> None:
+        data = datasets.load("digits")
+        settings: dict[str, Any] = {
+            "dataset": data,
+            "parts": partition.iid(data.train_y, 20, seed=0),
+            "algorithm": ALGORITHMS[algorithm],
+            "attack": ATTACKS[attack],
+            "n_byzantine": 8,
+            "iterations": 50,
+            "threads": 1,
+        }
+        self.call = lambda: simulate(**settings).x0
+        self.exact = lambda: simulate(**settings, dtype="float64").x0

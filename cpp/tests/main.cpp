@@ -1,0 +1,11 @@
+// Runs every test of this folder; exit code 1 if one failed.
+#include "support.hpp"
+
+int main() {
+  using namespace byzadmm::tests;
+  test_kernels();
+  test_selection();
+  test_training();
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}

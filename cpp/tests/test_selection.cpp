@@ -1,0 +1,189 @@
+// Distances and the rules built on them, clipping, mixing, means of the closest values: against plain loops.
+#include <numeric>
+
+#include "byzadmm/clipping.hpp"
+#include "byzadmm/closest.hpp"
+#include "byzadmm/distances.hpp"
+#include "byzadmm/krum.hpp"
+#include "byzadmm/mixing.hpp"
+#include "support.hpp"
+
+namespace byzadmm::tests {
+
+namespace {
+
+/// (n, n) squared distances in double, straight from the definition.
+template <class T>
+Buffer<double> plain_distances(const RowBuffers<T>& x) {
+  Buffer<double> squared(x.n * x.n);
+  for (index_t i = 0; i < x.n; ++i)
+    for (index_t k = 0; k < x.n; ++k)
+      for (index_t j = 0; j < x.d; ++j) {
+        const double apart = static_cast<double>(x.row[i][j]) - static_cast<double>(x.row[k][j]);
+        squared[i * x.n + k] += apart * apart;
+      }
+  return squared;
+}
+
+template <class T>
+void test_distances() {
+  // 80 rows and more go through products, fewer through differences; odd sizes end in the middle of a vector and tile.
+  for (const index_t n : {1, 2, 5, 20, 80, 101})
+    for (const index_t d : {1, 7, 64, 513, 1030}) {
+      RowBuffers<T> x(n, d);
+      for (auto& row : x.row)
+        for (index_t j = 0; j < d; ++j) row[j] += T(30);  // far from the origin: a bare product would cancel
+      const Buffer<double> expected = plain_distances(x);
+      for (const int threads : {1, 3}) {
+        Buffer<double> squared(n * n);
+        Buffer<bool> bad(n);
+        const int exponent = squared_distances<T>(x.view(), squared.get(), bad.get(), threads);
+        bool ok = exponent == 0 && std::none_of(bad.get(), bad.get() + n, [](bool b) { return b; });
+        for (index_t e = 0; e < n * n; ++e)
+          ok = ok && close(squared[e], expected[e], 200 * kEps<T> * (1 + expected[e]));
+        check(ok, "squared_distances " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+      }
+    }
+  RowBuffers<T> x(6, 33);
+  x.row[2][17] = kNaN<T>;
+  x.row[4][0] = kInf<T>;
+  Buffer<double> squared(36);
+  Buffer<bool> bad(6);
+  squared_distances<T>(x.view(), squared.get(), bad.get(), 1);
+  check(bad[2] && bad[4] && !bad[0] && std::isinf(squared[2 * 6 + 4]) && std::isinf(squared[0 * 6 + 2]),
+        "squared_distances: rows that are not finite are infinitely far");
+}
+
+void test_choices() {
+  std::uniform_int_distribution<int> whole(0, 9);
+  for (const index_t n : {3, 7, 11, 30})
+    for (const index_t f : {index_t{0}, (n - 3) / 4}) {
+      // Whole numbers: sums are exact, and ties are many.
+      Buffer<double> squared(n * n);
+      for (index_t i = 0; i < n; ++i)
+        for (index_t k = 0; k < i; ++k) squared[i * n + k] = squared[k * n + i] = whole(generator);
+      const auto score_of = [&](index_t i, const std::vector<char>& left, index_t neighbors) {
+        std::vector<double> others;
+        for (index_t k = 0; k < n; ++k)
+          if (k != i && left[static_cast<std::size_t>(k)]) others.push_back(squared[i * n + k]);
+        std::sort(others.begin(), others.end());
+        const auto count = std::min<std::size_t>(others.size(), static_cast<std::size_t>(neighbors));
+        return std::accumulate(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
+      };
+      std::vector<char> left(static_cast<std::size_t>(n), 1);
+      Buffer<double> score(n);
+      krum_scores(squared.get(), n, n - f - 2, score.get(), 2);
+      bool ok = true;
+      for (index_t i = 0; i < n; ++i) ok = ok && score[i] == score_of(i, left, n - f - 2);
+      check(ok, "krum_scores n=" + std::to_string(n));
+      Buffer<double> weight(n), weighted(n);
+      for (index_t i = 0; i < n; ++i) weight[i] = 1;
+      krum_scores(squared.get(), weight.get(), n, static_cast<double>(n - f - 2), weighted.get(), 2);
+      check(std::equal(score.get(), score.get() + n, weighted.get()), "krum_scores with weights of one");
+      const index_t count = n - 2 * f;
+      Buffer<index_t> chosen(count);
+      bulyan_choice(squared.get(), n, f, count, chosen.get());
+      for (index_t c = 0; c < count; ++c) {
+        const index_t neighbors = std::max<index_t>(1, n - c - f - 2);
+        index_t best = -1;
+        for (index_t i = 0; i < n; ++i)
+          if (left[static_cast<std::size_t>(i)] &&
+              (best < 0 || score_of(i, left, neighbors) < score_of(best, left, neighbors)))
+            best = i;
+        ok = ok && chosen[c] == best;
+        left[static_cast<std::size_t>(chosen[c])] = 0;
+      }
+      check(ok, "bulyan_choice n=" + std::to_string(n) + " f=" + std::to_string(f));
+    }
+}
+
+template <class T>
+void test_means_of_some() {
+  for (const index_t n : {1, 3, 4, 9, 21})
+    for (const index_t d : {1, 15, 130, 300}) {
+      RowBuffers<T> x(n, d);
+      const index_t size = (n + 1) / 2;
+      Buffer<index_t> neighbor(n * size);
+      for (index_t i = 0; i < n; ++i)
+        for (index_t s = 0; s < size; ++s) neighbor[i * size + s] = (i + 2 * s) % n;
+      // An even n meets the same row twice by steps of two: take neighbours in order there.
+      if (n % 2 == 0)
+        for (index_t i = 0; i < n; ++i)
+          for (index_t s = 0; s < size; ++s) neighbor[i * size + s] = (i + s) % n;
+      Buffer<T> mixed(n * d);
+      neighbor_means<T>(x.view(), neighbor.get(), n, size, mixed.get(), 2);
+      bool ok = true;
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < d; ++j) {
+          double sum = 0;
+          for (index_t s = 0; s < size; ++s) sum += static_cast<double>(x.row[neighbor[i * size + s]][j]);
+          ok = ok && close(static_cast<double>(mixed[i * d + j]), sum / static_cast<double>(size), 4 * kEps<T>);
+        }
+      check(ok, "neighbor_means " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+
+      Buffer<T> center(d), out(d);
+      fill_normal(center);
+      closest_mean<T>(x.view(), center.get(), size, out.get(), 2);
+      ok = true;
+      for (index_t j = 0; j < d; ++j) {
+        std::vector<index_t> order(static_cast<std::size_t>(n));
+        std::iota(order.begin(), order.end(), 0);
+        const auto apart = [&](index_t i) { return std::abs(x.row[i][j] - center[j]); };
+        std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) { return apart(a) < apart(b); });
+        double sum = 0;
+        for (index_t s = 0; s < size; ++s) sum += static_cast<double>(x.row[order[static_cast<std::size_t>(s)]][j]);
+        ok = ok && close(static_cast<double>(out[j]), sum / static_cast<double>(size), 4 * kEps<T>);
+      }
+      check(ok, "closest_mean " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+    }
+}
+
+template <class T>
+void test_clipping() {
+  for (const index_t n : {1, 4, 7})
+    for (const index_t d : {1, 9, 600, 1100}) {
+      const RowBuffers<T> x(n, d);
+      const double tau = 0.5 * std::sqrt(static_cast<double>(d));
+      Buffer<T> clipped(n * d), v(d);
+      Buffer<double> norm(n), factor(n), plain(d);
+      clip<T>(x.view(), tau, clipped.get(), norm.get(), 2);
+      bool ok = true;
+      for (index_t i = 0; i < n; ++i) {
+        double square = 0;
+        for (index_t j = 0; j < d; ++j) square += static_cast<double>(x.row[i][j]) * static_cast<double>(x.row[i][j]);
+        const double shrink = std::min(1.0, tau / std::sqrt(square));
+        for (index_t j = 0; j < d; ++j)
+          ok = ok &&
+               close(static_cast<double>(clipped[i * d + j]), shrink * static_cast<double>(x.row[i][j]), 40 * kEps<T>);
+      }
+      check(ok, "clip " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+      centered_clip<T>(x.view(), tau, 3, v.get(), factor.get(), 2);
+      for (int iteration = 0; iteration < 3; ++iteration) {
+        Buffer<double> move(d);
+        for (index_t i = 0; i < n; ++i) {
+          double square = 0;
+          for (index_t j = 0; j < d; ++j) square += std::pow(static_cast<double>(x.row[i][j]) - plain[j], 2);
+          const double shrink = std::min(1.0, tau / std::sqrt(square));
+          for (index_t j = 0; j < d; ++j) move[j] += shrink * (static_cast<double>(x.row[i][j]) - plain[j]);
+        }
+        for (index_t j = 0; j < d; ++j) plain[j] += move[j] / static_cast<double>(n);
+      }
+      ok = true;
+      for (index_t j = 0; j < d; ++j) ok = ok && close(static_cast<double>(v[j]), plain[j], 60 * kEps<T>);
+      check(ok, "centered_clip " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+    }
+}
+
+}  // namespace
+
+void test_selection() {
+  test_choices();
+  test_distances<float>();
+  test_distances<double>();
+  test_means_of_some<float>();
+  test_means_of_some<double>();
+  test_clipping<float>();
+  test_clipping<double>();
+}
+
+}  // namespace byzadmm::tests
