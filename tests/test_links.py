@@ -162,6 +162,16 @@ def test_a_death_is_noticed_wherever_it_shows(where: str) -> None:
     assert sink.tolist() == [[0, 0, 0], [2, 2, 2]]
 
 
+def test_what_a_rank_said_before_it_died_counts() -> None:
+    hub, comm, sink = asked()
+    comm.dead = [1]
+    comm.queue += [(1, answer(0), True), FailureError(DIED), (2, answer(1), True)]
+    hub.collect(10.0)
+    assert states(hub) == ["died", "ready"]
+    assert hub.present.all()
+    assert sink.tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
 def test_any_other_error_of_mpi_is_not_hidden() -> None:
     hub, comm, _ = asked()
     comm.queue.append(FailureError(OTHER))
@@ -219,11 +229,10 @@ def test_a_second_message_while_the_first_is_on_its_way_is_a_fault() -> None:
 
 def test_a_notice_and_an_unasked_message() -> None:
     hub, comm, _ = asked()
-    comm.queue += [(1, pack_notice("ValueError: no"), True), (2, answer(1), True), (2, answer(1), True)]
+    comm.queue += [(2, answer(1), True), (2, answer(1), True), (1, pack_notice("ValueError: no"), True)]
     hub.collect(10.0)
-    hub.poll()
     assert states(hub) == ["raised", "unasked"]
-    assert hub.events[0].text == "ValueError: no"
+    assert hub.events[1].text == "ValueError: no"
     assert hub.lost == [1]
 
 

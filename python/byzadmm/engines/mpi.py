@@ -246,6 +246,7 @@ class _Link:
         self.buffer: Bytes = np.empty(0, np.uint8)
         self.request: Any = None  # a receive in flight into buffer[:count]
         self.count = 0
+        self.came: float | None = None  # when an answer arrived in time that has not been read yet
         self.sends: list[tuple[Any, Bytes]] = []
         self.discards: list[tuple[Any, Bytes]] = []
         self.stats = RankReport(rank)
@@ -261,6 +262,7 @@ class _Hub:
         self.present: Array = np.zeros(0, np.bool_)
         self.events: list[Event] = []
         self.round = 0
+        self.unread: list[_Link] = []
         self.lost: list[int] = []  # workers to be thrown out
         self.unreceived = False
         self.seconds_checking = 0.0
@@ -303,6 +305,7 @@ class _Hub:
                 break
             elif not any(link.request for link in self.links):  # a long message moves only while it is looked after
                 idle.wait()
+        self._read()
         for rank in sorted(self.waiting):
             self._note(self.links[rank - 1], "slow")
         self.waiting.clear()
@@ -326,6 +329,8 @@ class _Hub:
 
     def _take(self, message: Any, count: int, link: _Link) -> None:
         """Receive a message, now that its length is known, into room that is there; or do not receive it."""
+        if link.came is not None:  # another one of its messages is in that room
+            self._read()
         cap = max(0 if link.owed is None else link.owed.nbytes, HEADER_BYTES + NOTICE_BYTES)
         if link.gone is None and not 0 <= count <= cap:
             self._drop(link, "oversized")
@@ -379,12 +384,25 @@ class _Hub:
             self._mourn(error)
             return True
         link.request = None
-        start = time.thread_time()
-        self._arrived(link, link.buffer[: link.count])
-        self.seconds_checking += time.thread_time() - start
+        if link.rank in self.waiting:
+            link.came = time.perf_counter()
+            self.waiting.discard(link.rank)
+        self.unread.append(link)
+        if link.came is None:
+            self._read()
         return True
 
-    def _arrived(self, link: _Link, message: Bytes) -> None:
+    def _read(self) -> None:
+        """Look at what was received. All answers of a round together: one by one, each would find cold caches."""
+        start = time.thread_time()
+        unread, self.unread = self.unread, []
+        for link in unread:
+            came, link.came = link.came, None
+            self._arrived(link, link.buffer[: link.count], came)
+        self.seconds_checking += time.thread_time() - start
+
+    def _arrived(self, link: _Link, message: Bytes, came: float | None) -> None:
+        """``came``: when, if that was in time."""
         link.stats.bytes_up += len(message)
         owed = link.owed
         fault, numbers = ("unasked", None) if owed is None else validate(message, owed)
@@ -394,16 +412,15 @@ class _Hub:
         link.owed = None
         if owed.kind == Kind.START:
             link.run = owed.run
-        if link.rank not in self.waiting:
+        if came is None:
             link.stats.late += 1
             self._note(link, "back", f"its answer to {owed.kind.name.lower()} {owed.round} came too late")
             return
-        self.waiting.discard(link.rank)
         assert link.sink is not None
         link.sink[owed.first : owed.first + owed.rows] = numbers
         self.present[owed.first : owed.first + owed.rows] = True
         if owed.kind == Kind.ROUND:
-            link.stats.answered(time.perf_counter() - link.asked, seconds_of(message))
+            link.stats.answered(came - link.asked, seconds_of(message))
 
     def _not_an_answer(self, link: _Link, message: Bytes, fault: str) -> None:
         text = read_notice(message)
@@ -435,6 +452,7 @@ class _Hub:
 
     def _mourn(self, error: Exception) -> None:
         """Which ranks have died; any other error of MPI is raised again."""
+        self._read()  # what they said before counts
         mpi = self.mpi
         if error.Get_error_class() not in (mpi.ERR_PROC_FAILED, mpi.ERR_PROC_FAILED_PENDING):  # type: ignore[attr-defined]
             raise error
@@ -454,6 +472,8 @@ class _Hub:
         Twice: only when it is known who answers can the ranks be told whether MPI's own farewell, in which all take
         part, would ever end.
         """
+        self.waiting.clear()  # a round that was interrupted
+        self._read()
         self.tell_all(pack(Kind.STOP, _NOTHING))
         missing = self._await_leaving(seconds)
         if missing and self.tolerant:  # an abort does not always end several ranks that are stopped
