@@ -176,9 +176,9 @@ def fit(measured: list[tuple[Size, dict[str, float]]]) -> None:
             print(" ".join(f"{cell:>9}" for cell in cells))
 
 
-#: Rows of d numbers that the master holds per worker in ADMM: two duals, the answers, their buffers, and the models
-#: that it evaluates.
-MASTER_ROWS = 5
+#: Rows of d numbers that the master holds per worker in ADMM: two duals, the answers, their buffers; at evaluations the
+#: workers' models, as they arrive and as they are kept.
+MASTER_ROWS = 6
 
 
 def _size(count: float) -> str:
