@@ -16,7 +16,7 @@ import pytest
 
 from byzadmm import ADMM, losses
 from byzadmm.engines import Expected, Experiment, Kind, mpi, pack
-from byzadmm.engines.messages import pack_notice
+from byzadmm.engines.messages import pack_notice, peek
 from byzadmm.engines.mpi import Job
 
 DIED, OTHER = 75, 15
@@ -350,3 +350,81 @@ def test_a_message_beyond_the_limit_of_mpi_is_refused() -> None:
     hub = mpi._Hub(FAKE, Comm(), 2, True)
     with pytest.raises(ValueError, match="mpi: 4294967296 bytes from one rank are too many for a message"):
         mpi._Engine(hub, experiment, 0, 1.0)
+
+
+# --- who comes late, and whose state it is ---------------------------------------------------------------------------
+
+
+def small_experiment() -> Experiment:
+    return Experiment(None, None, {"algorithm": ADMM(), "loss": losses.Quadratic(np.ones((2, 3)), np.ones((2, 3)))})
+
+
+def ready(worker: int, run: int) -> Any:
+    return pack(Kind.START, np.ones((1, 1)), run=run, first=worker)
+
+
+def round_answer(worker: int, run: int, k: int) -> Any:
+    return pack(Kind.ROUND, np.full((1, 3), 0.25, np.float32), run=run, round=k, first=worker)
+
+
+def test_a_rank_that_is_ready_late_takes_part_from_then_on() -> None:
+    comm = Comm()
+    hub = mpi._Hub(FAKE, comm, 3, True)
+    x0 = np.zeros(3, np.float32)
+    first = mpi._Engine(hub, small_experiment(), 0, patience=0.01)
+    comm.queue.append((1, ready(0, 0), True))
+    first.start(0, x0, 0)
+    assert states(hub) == ["ready", "slow"]
+    comm.queue.append((1, round_answer(0, 0, 1), True))
+    assert first.exchange(1, x0, 10.0).present.tolist() == [True, False]
+    # it is still at the start of the first run when the second begins: asked nothing, then to start, then as the others
+    second = mpi._Engine(hub, small_experiment(), 1, patience=0.01)
+    comm.queue.append((1, ready(0, 1), True))
+    second.start(0, x0, 0)
+    comm.queue += [(2, ready(1, 0), True), (1, round_answer(0, 1, 1), True)]
+    assert second.exchange(1, x0, 10.0).present.tolist() == [True, False]
+    assert [(event.rank, event.what) for event in second.events] == [(2, "back")]
+    sent = len(comm.sent)
+    comm.queue += [(2, ready(1, 1), True), (1, round_answer(0, 1, 2), True)]
+    assert second.exchange(2, x0, 10.0).present.tolist() == [True, False]
+    assert sorted((rank, int(message[5])) for rank, message in comm.sent[sent:]) == [(1, Kind.ROUND), (2, Kind.START)]
+    comm.queue += [(2, round_answer(1, 1, 3), True), (1, round_answer(0, 1, 3), True)]
+    assert second.exchange(3, x0, 10.0).present.tolist() == [True, True]
+
+
+def test_a_saved_state_of_another_experiment_is_not_taken(tmp_path: Path) -> None:
+    x0 = np.full(3, 7.0, np.float32)
+
+    def side(done: int, token: int) -> mpi._Side:
+        header = peek(pack(Kind.START, x0[None], round=done, token=token))
+        assert header is not None
+        return mpi._Side(small_experiment(), range(2), tmp_path / "run.npz", header, x0)
+
+    saved = side(0, token=5)
+    saved.workers.state()["x"][:] = 3.0
+    saved._save(4)
+    own, other = side(4, token=5), side(4, token=6)
+    assert own.restored
+    assert np.all(own.workers.state()["x"] == 3.0)
+    assert not other.restored
+    assert np.all(other.workers.state()["x"] == 7.0)
+
+
+def test_a_death_among_the_dropped_is_no_surprise() -> None:
+    hub, comm, _ = asked(1)
+    comm.queue.append((1, np.zeros(10, np.uint8), True))
+    hub.collect(10.0)
+    comm.dead = [1]
+    comm.queue += [(1, np.zeros(10, np.uint8), "refused"), (1, np.zeros(10, np.uint8), FailureError(DIED))]
+    while hub.poll():
+        pass
+    assert states(hub) == ["died"]
+    assert [event.what for event in hub.events] == ["garbage", "died"]
+
+
+def test_closing_twice_is_closing_once() -> None:
+    calls: list[float] = []
+    job = bare_job(deadline=2.0, _hub=SimpleNamespace(stop=calls.append))
+    job.close()
+    job.close()
+    assert calls == [2.0]

@@ -49,6 +49,7 @@ _TAG = 7
 _DISCARD_BYTES, _DISCARDS = 1 << 16, 16
 _NOTHING = np.zeros((1, 0), np.float32)
 _MOMENT = 5.0  # seconds until a death is known
+_let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on every system
 _LARGEST = 2**31 - 1  # bytes in one message, a limit of MPI
 
 
@@ -225,7 +226,7 @@ class _Idle:
         if self.looks > 200:
             time.sleep(5e-5)
         elif self.looks > 50:
-            os.sched_yield()
+            _let_others_run()
 
 
 # --- the master's side -----------------------------------------------------------------------------------------------
