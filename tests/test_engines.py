@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from typing import Any
@@ -16,7 +15,7 @@ import byzadmm
 from arrays import same_bits
 from byzadmm import engines
 from byzadmm.engines import Event, Expected, Experiment, Kind, LocalEngine, on_the_wire, pack, validate
-from byzadmm.engines.messages import FAULTS, HEADER_BYTES, pack_notice, peek, read_notice
+from byzadmm.engines.messages import FAULTS, HEADER_BYTES, pack_notice, peek, read_notice, seconds_of
 from runs import ALGORITHMS, ATTACKS, M, Q, quadratic, small_data, small_parts
 
 OWED = Expected(Kind.ROUND, run=2, round=7, first=4, rows=2, dim=3, dtype="float32")
@@ -34,16 +33,17 @@ def answer(numbers: Any = NUMBERS, **changes: Any) -> Any:
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f4", ">f8"])
 def test_numbers_arrive_as_they_were_sent(dtype: str) -> None:
     numbers = np.array([[0.0, -0.0, np.nan], [np.inf, -np.inf, 1e-40]], dtype)
-    owed = dataclasses.replace(OWED, dtype=np.dtype(dtype).newbyteorder("=").name)
-    message = answer(numbers, seconds=0.25, token=99, save=True)
+    owed = OWED._replace(dtype=np.dtype(dtype).newbyteorder("=").name)
+    message = answer(numbers, seconds=0.25)
     fault, came = validate(message, owed)
     assert fault is None
     assert came is not None
     assert same_bits(came, numbers.astype(numbers.dtype.newbyteorder("<")))
     assert len(message) == owed.nbytes == HEADER_BYTES + numbers.nbytes
-    header = peek(message)
+    assert seconds_of(message) == 0.25
+    header = peek(pack(Kind.REPORT, numbers, seconds=0.5, token=99, save=True, run=3))
     assert header is not None
-    assert (header.seconds, header.token, header.save, header.run) == (0.25, 99, True, 2)
+    assert (header.seconds, header.token, header.save, header.run) == (0.5, 99, True, 3)
 
 
 def spoiled(at: int, value: int) -> Any:
@@ -60,8 +60,9 @@ def spoiled(at: int, value: int) -> Any:
         (spoiled(0, ord("X")), "garbage"),
         (spoiled(4, 2), "garbage"),  # version
         (spoiled(5, 0), "garbage"),  # kind
-        (spoiled(5, 6), "garbage"),
+        (spoiled(5, 7), "garbage"),
         (spoiled(6, 3), "garbage"),  # dtype
+        (spoiled(7, 1), "garbage"),  # a flag that only the master sets
         (answer(round=6), "old_round"),
         (answer(run=1, round=9), "old_round"),
         (answer(round=-1), "old_round"),

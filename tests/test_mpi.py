@@ -216,7 +216,7 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
     assert run.stderr.count("byzadmm: error: attack: expected one of") == 1
     failing = mpirun(3, "-m", "byzadmm", "mpi", "run", "--rule", "krum", "median", "-f", 3, *QUICK, "--no-plot")
     assert failing.returncode == 2
-    assert "byzadmm: error: krum: krum: f=3 is too large" in failing.stderr
+    assert "krum: f=3 is too large for n=7 workers" in failing.stderr
     assert "median" in failing.stdout
     wrong = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--wire", "float16", "--no-plot")
     assert wrong.returncode == 2

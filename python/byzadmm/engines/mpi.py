@@ -35,6 +35,7 @@ from byzadmm.engines.messages import (
     pack_notice,
     peek,
     read_notice,
+    seconds_of,
     validate,
 )
 from byzadmm.engines.report import RankReport, RunReport
@@ -46,7 +47,9 @@ __all__ = ["Job", "share"]
 _TAG = 7
 # Unwanted messages are received and thrown away up to this size and number; larger ones stay with their sender.
 _DISCARD_BYTES, _DISCARDS = 1 << 16, 16
+_NOTHING = np.zeros((1, 0), np.float32)
 _MOMENT = 5.0  # seconds until a death is known
+_let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on every system
 _LARGEST = 2**31 - 1  # bytes in one message, a limit of MPI
 
 
@@ -157,21 +160,24 @@ class Job:
             self._desk.serve(number, build, checkpoint)
             return None
         assert self._hub is not None
-        experiment = build()
-        engine = _Engine(self._hub, experiment, number, self.patience)
-        self.report = engine.report_so_far
-
-        def tick(done: int) -> None:
-            engine.report_so_far.rounds += 1
-            if watch is not None:
-                watch(done, engine.report_so_far)
-
+        self.report = None
         begun = time.perf_counter()
         try:
+            experiment = build()
+            engine = _Engine(self._hub, experiment, number, self.patience)
+            report = self.report = engine.report_so_far
+
+            def tick(done: int) -> None:
+                report.rounds += 1
+                if watch is not None:
+                    watch(done, report)
+
             return lead(experiment, engine, deadline=self.deadline, checkpoint=checkpoint, watch=tick)
         finally:
-            self.report.seconds = time.perf_counter() - begun
-            self.report.finish(self._hub.states())
+            self._hub.tell_all(pack(Kind.OVER, _NOTHING, run=number))
+            if self.report is not None:
+                self.report.seconds = time.perf_counter() - begun
+                self.report.finish(self._hub.states())
 
     def close(self) -> None:
         """Tell everybody that it is over, wait a moment, and see to it that the process can end."""
@@ -217,10 +223,10 @@ class _Idle:
 
     def wait(self) -> None:
         self.looks += 1
-        if self.looks > 2000:
-            time.sleep(2e-4)
+        if self.looks > 200:
+            time.sleep(5e-5)
         elif self.looks > 50:
-            time.sleep(0)
+            _let_others_run()
 
 
 # --- the master's side -----------------------------------------------------------------------------------------------
@@ -241,6 +247,7 @@ class _Link:
         self.buffer: Bytes = np.empty(0, np.uint8)
         self.request: Any = None  # a receive in flight into buffer[:count]
         self.count = 0
+        self.came: float | None = None  # when an answer arrived in time that has not been read yet
         self.sends: list[tuple[Any, Bytes]] = []
         self.discards: list[tuple[Any, Bytes]] = []
         self.stats = RankReport(rank)
@@ -256,6 +263,7 @@ class _Hub:
         self.present: Array = np.zeros(0, np.bool_)
         self.events: list[Event] = []
         self.round = 0
+        self.unread: list[_Link] = []
         self.lost: list[int] = []  # workers to be thrown out
         self.unreceived = False
         self.seconds_checking = 0.0
@@ -296,8 +304,9 @@ class _Hub:
                 idle.looks = 0
             elif time.perf_counter() >= end:
                 break
-            else:
+            elif not any(link.request for link in self.links):  # a long message moves only while it is looked after
                 idle.wait()
+        self._read()
         for rank in sorted(self.waiting):
             self._note(self.links[rank - 1], "slow")
         self.waiting.clear()
@@ -321,6 +330,8 @@ class _Hub:
 
     def _take(self, message: Any, count: int, link: _Link) -> None:
         """Receive a message, now that its length is known, into room that is there; or do not receive it."""
+        if link.came is not None:  # another one of its messages is in that room
+            self._read()
         cap = max(0 if link.owed is None else link.owed.nbytes, HEADER_BYTES + NOTICE_BYTES)
         if link.gone is None and not 0 <= count <= cap:
             self._drop(link, "oversized")
@@ -374,41 +385,52 @@ class _Hub:
             self._mourn(error)
             return True
         link.request = None
-        start = time.perf_counter()
-        self._arrived(link, link.buffer[: link.count])
-        self.seconds_checking += time.perf_counter() - start
+        if link.rank in self.waiting:
+            link.came = time.perf_counter()
+            self.waiting.discard(link.rank)
+        self.unread.append(link)
+        if link.came is None:
+            self._read()
         return True
 
-    def _arrived(self, link: _Link, message: Bytes) -> None:
+    def _read(self) -> None:
+        """Look at what was received. All answers of a round together: one by one, each would find cold caches."""
+        start = time.thread_time()
+        unread, self.unread = self.unread, []
+        for link in unread:
+            came, link.came = link.came, None
+            self._arrived(link, link.buffer[: link.count], came)
+        self.seconds_checking += time.thread_time() - start
+
+    def _arrived(self, link: _Link, message: Bytes, came: float | None) -> None:
+        """``came``: when, if that was in time."""
         link.stats.bytes_up += len(message)
-        text = read_notice(message)
-        if text is not None:
-            self._lose(link, "raised", text)
+        owed = link.owed
+        fault, numbers = ("unasked", None) if owed is None else validate(message, owed)
+        if owed is None or numbers is None:
+            self._not_an_answer(link, message, str(fault))
             return
-        if link.owed is None:
-            self._heard_leaving(link, message)
-            if not link.left:
-                self._drop(link, "unasked")
-            return
-        fault, numbers = validate(message, link.owed)
-        if fault is not None or numbers is None:
-            self._drop(link, str(fault))
-            return
-        owed, link.owed = link.owed, None
-        header = peek(message)
-        assert header is not None
+        link.owed = None
         if owed.kind == Kind.START:
             link.run = owed.run
-        if link.rank not in self.waiting:
+        if came is None:
             link.stats.late += 1
             self._note(link, "back", f"its answer to {owed.kind.name.lower()} {owed.round} came too late")
             return
-        self.waiting.discard(link.rank)
         assert link.sink is not None
         link.sink[owed.first : owed.first + owed.rows] = numbers
         self.present[owed.first : owed.first + owed.rows] = True
         if owed.kind == Kind.ROUND:
-            link.stats.answered(time.perf_counter() - link.asked, header.seconds)
+            link.stats.answered(came - link.asked, seconds_of(message))
+
+    def _not_an_answer(self, link: _Link, message: Bytes, fault: str) -> None:
+        text = read_notice(message)
+        if text is not None:
+            self._lose(link, "raised", text)
+            return
+        self._heard_leaving(link, message)
+        if not link.left:
+            self._drop(link, fault)
 
     # losing
 
@@ -431,6 +453,7 @@ class _Hub:
 
     def _mourn(self, error: Exception) -> None:
         """Which ranks have died; any other error of MPI is raised again."""
+        self._read()  # what they said before counts
         mpi = self.mpi
         if error.Get_error_class() not in (mpi.ERR_PROC_FAILED, mpi.ERR_PROC_FAILED_PENDING):  # type: ignore[attr-defined]
             raise error
@@ -450,13 +473,15 @@ class _Hub:
         Twice: only when it is known who answers can the ranks be told whether MPI's own farewell, in which all take
         part, would ever end.
         """
-        self._tell_all(hard=False)
+        self.waiting.clear()  # a round that was interrupted
+        self._read()
+        self.tell_all(pack(Kind.STOP, _NOTHING))
         missing = self._await_leaving(seconds)
         if missing and self.tolerant:  # an abort does not always end several ranks that are stopped
             _end_neighbours(missing)
             missing = self._await_leaving(_MOMENT)
         hard = bool(missing) or self.unreceived or any(link.gone == "died" for link in self.links)
-        self._tell_all(hard)
+        self.tell_all(pack(Kind.STOP, _NOTHING, save=hard))
         return "abort" if missing else "exit" if hard else None
 
     def _await_leaving(self, seconds: float) -> set[int]:
@@ -476,8 +501,8 @@ class _Hub:
                 idle.wait()
         return missing
 
-    def _tell_all(self, hard: bool) -> None:
-        message = pack(Kind.STOP, np.zeros((1, 0), np.float32), save=hard)
+    def tell_all(self, message: Bytes) -> None:
+        """What needs no answer."""
         for link in self.links:
             if link.gone != "died":
                 self._send(link, message)
@@ -509,6 +534,7 @@ class _Engine:
         self._messages = np.zeros((setup.m, setup.d), setup.dtype)
         self._first: Bytes = np.empty(0, np.uint8)
         self._done = 0
+        self._ended: float | None = None
         for link in hub.links:
             link.workers = share(setup.m, link.rank, len(hub.links) + 1)
             link.stats = RankReport(link.rank, tuple(link.workers))
@@ -544,7 +570,7 @@ class _Engine:
     def exchange(self, k: int, x0: Array, deadline: float) -> Replies:
         """Round ``k`` with every rank that owes nothing."""
         hub, report = self.hub, self.report_so_far
-        begun, checked = time.perf_counter(), hub.seconds_checking
+        begun, checked = self._since_last(), hub.seconds_checking
         hub.round = k
         present = self._begin()
         message = pack(Kind.ROUND, on_the_wire(x0, self.experiment.wire)[None], run=self.number, round=k)
@@ -557,10 +583,19 @@ class _Engine:
         report.seconds_asking += asked - begun
         report.seconds_checking += hub.seconds_checking - checked
         report.seconds_waiting += time.perf_counter() - asked - (hub.seconds_checking - checked)
+        self._ended = time.thread_time()
         return Replies(self._messages, present, lost)
+
+    def _since_last(self) -> float:
+        """The time; the processor time since the end of the last exchange was the master's own work."""
+        if self._ended is not None:
+            self.report_so_far.seconds_updating += time.thread_time() - self._ended
+        self._ended = None
+        return time.perf_counter()
 
     def report(self, done: int, save: bool, deadline: float) -> Replies | None:
         """The models of every rank that owes nothing, in the run's own type."""
+        self._since_last()
         has_models, setup = self.experiment.has_models, self.experiment.setup
         if not (has_models or save):
             return None
@@ -619,13 +654,15 @@ class _Desk:
         self._failed = False
 
     def serve(self, number: int, build: Callable[[], Experiment], checkpoint: Any) -> None:
-        """Run ``number``: from its start to the start of a later one, or the end of the job."""
+        """Run ``number``, from its start until it is over; a run that the master could not begin is over at once."""
         self._failed = False
         side: _Side | None = None
         while True:
             header, message = self._next()
             if header.kind == Kind.STOP or header.run > number:
                 self._held = header, message
+                return
+            if header.kind == Kind.OVER and header.run == number:
                 return
             if self._failed or header.run < number:
                 continue
@@ -657,7 +694,7 @@ class _Desk:
     def stop(self) -> bool:
         """Wait for the end; whether the process must leave without MPI's farewell."""
         self._until_told()
-        self._say(pack(Kind.STOP, np.zeros((1, 0), np.float32)))
+        self._say(pack(Kind.STOP, _NOTHING))
         return self._until_told().save
 
     def _until_told(self) -> Header:

@@ -14,6 +14,7 @@ from byzadmm.engines.training import Event
 
 __all__ = ["RankReport", "RunReport"]
 
+_TIMES = ("seconds", "seconds_asking", "seconds_waiting", "seconds_checking", "seconds_updating")
 _ROUNDS_KEPT = 1000  # at least half as many; every second one goes when there are more
 # What an event says about a rank for good, as against something that passes.
 _PASSING = ("slow", "back", "restarted")
@@ -54,7 +55,7 @@ class RankReport:
 
     def answered(self, response: float, work: float) -> None:
         """An answer on time; ``work`` is what its sender claims, so it is cut to what is possible."""
-        work = min(max(work, 0.0), response)
+        work = min(work, response) if work > 0 else 0.0  # NaN too is zero
         self.on_time += 1
         self.longest = max(self.longest, response)
         self._response += response
@@ -79,8 +80,9 @@ class RankReport:
 class RunReport:
     """One run: its ranks, its events, where the master's time went, and some rounds in detail.
 
-    ``seconds_asking`` and ``seconds_waiting`` are spent on the way to the workers and back, ``seconds_checking`` on the
-    validation of what came; the rest of ``seconds`` is the master's updates, evaluation and checkpoints.
+    ``seconds_asking`` and ``seconds_waiting`` are spent on the way to the workers and back; ``seconds_checking``, on
+    the validation of what came, and ``seconds_updating``, on the master's own part of the rounds, are processor time.
+    The rest of ``seconds`` is evaluation, checkpoints and the start.
     """
 
     ranks: list[RankReport]
@@ -93,6 +95,7 @@ class RunReport:
     seconds_asking: float = 0.0
     seconds_waiting: float = 0.0
     seconds_checking: float = 0.0
+    seconds_updating: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
     #: (round, seconds since the start, [(seconds to the answer, seconds of work) or None for each rank])
     timeline: list[tuple[int, float, list[tuple[float, float] | None]]] = field(default_factory=list)
@@ -125,7 +128,7 @@ class RunReport:
         """Several runs on the same ranks as one; events and times added, ranks as the last run left them."""
         last = reports[-1]
         whole = cls([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
-        for name in ("rounds", "seconds", "seconds_asking", "seconds_waiting", "seconds_checking"):
+        for name in ("rounds", *_TIMES):
             setattr(whole, name, sum(getattr(report, name) for report in reports))
         for position, now in enumerate(last.ranks):
             parts = [report.ranks[position] for report in reports]
@@ -163,8 +166,7 @@ class RunReport:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        names = ("wire", "n_workers", "dim", "rounds", "seconds", "seconds_asking", "seconds_waiting")
-        return {name: getattr(self, name) for name in (*names, "seconds_checking", "bytes")} | {
+        return {name: getattr(self, name) for name in ("wire", "n_workers", "dim", "rounds", "bytes", *_TIMES)} | {
             "ranks": [rank.record() for rank in self.ranks],
             "events": [event.record() for event in self.events],
             "timeline": self.timeline,
