@@ -236,7 +236,7 @@ class _Setup:
         if dataset is not None and not isinstance(dataset, Dataset):
             raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets or None, got {type(dataset).__name__}")
         kind = _float_type(dtype)
-        batch = check_int(batch_size, "batch_size", low=1)
+        batch = check_int(batch_size, "batch_size", low=1, high=2**31 - 1)
         key = check_int(seed, "seed", low=0, high=2**64 - 1)
         softmax = isinstance(loss, str)
         if softmax:
