@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import byzadmm
 from arrays import same_bits
-from byzadmm import engines
+from byzadmm import _core, engines
 from byzadmm.engines import Event, Expected, Experiment, Kind, LocalEngine, on_the_wire, pack, validate
 from byzadmm.engines.messages import FAULTS, HEADER_BYTES, pack_notice, peek, read_notice, seconds_of
 from runs import ALGORITHMS, ATTACKS, M, Q, quadratic, small_data, small_parts
@@ -228,3 +228,56 @@ def test_bad_arguments_are_named() -> None:
 def test_importing_the_engines_needs_no_mpi() -> None:
     code = "import sys, byzadmm, byzadmm.engines, byzadmm.cli; sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- taken natively --------------------------------------------------------------------------------------------------
+
+
+def envelope(numbers: Any, first: int, owed: Expected, cut: int = 0, shift: int = 0) -> Any:
+    """A message in a buffer with room to spare, as the master holds it; ``cut`` bytes short, ``shift`` bytes in."""
+    message = pack(Kind.ROUND, numbers, round=7, first=first)
+    buffer = np.zeros(len(message) + 16, np.uint8)[shift:]
+    buffer[: len(message)] = message
+    return buffer, len(message) - cut, owed.header(), owed.first, owed.rows
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_messages_are_checked_copied_and_screened_in_one_pass(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    sent = rng.uniform(-0.4, 0.4, (7, 13)).astype(dtype)
+    sent[2, 5], sent[3, 0], sent[4, 12] = np.nan, 0.6, -np.inf
+    owed = {first: Expected(Kind.ROUND, 0, 7, first, rows, 13, dtype) for first, rows in ((0, 2), (2, 3), (5, 1))}
+    other = Expected(Kind.ROUND, 0, 8, 6, 1, 13, dtype)
+    for bound, expected in ((0.5, [1, 1, 0, 0, 0, 1, 0]), (0.0, [1, 1, 0, 1, 0, 1, 0])):
+        out, present, good = np.zeros((7, 13), dtype), np.zeros(7, np.bool_), np.zeros(7, np.bool_)
+        envelopes = [
+            envelope(sent[:2], 0, owed[0]),
+            envelope(sent[2:5], 2, owed[2]),
+            envelope(sent[5:6], 5, owed[5]),
+            envelope(sent[6:], 6, other),  # another round
+        ]
+        assert _core.take_messages(envelopes, HEADER_BYTES, bound, out, present, good) == [True, True, True, False]
+        assert present.tolist() == [True] * 6 + [False]
+        assert good.tolist() == [bool(flag) for flag in expected]
+        np.testing.assert_array_equal(out[:6], sent[:6])
+        assert not out[6].any()
+
+
+def test_what_is_not_exactly_owed_is_left_alone() -> None:
+    numbers = np.ones((1, 4))
+    owed = Expected(Kind.ROUND, 0, 7, 1, 1, 4, "float64")
+    beyond = Expected(Kind.ROUND, 0, 7, 2, 1, 4, "float64")
+    for wrong in (
+        envelope(numbers, 1, owed, cut=1),
+        envelope(numbers, 1, owed, shift=4),  # numbers across their borders
+        envelope(numbers, 0, owed),
+        envelope(numbers.astype(np.float32), 1, owed),
+        envelope(numbers, 2, beyond),  # no such worker
+        (np.zeros(80, np.uint8), 10**6, owed.header(), 1, 1),
+        (np.zeros((80, 1), np.uint8), 80, owed.header(), 1, 1),
+        (np.zeros(0, np.uint8), 0, owed.header(), 1, 1),
+    ):
+        out, present, good = np.zeros((2, 4)), np.zeros(2, np.bool_), np.zeros(2, np.bool_)
+        assert _core.take_messages([wrong], HEADER_BYTES, 0.0, out, present, good) == [False]
+        assert not out.any()
+        assert not present.any()

@@ -181,6 +181,43 @@ void bind_simulation(py::module_& m) {
       "messages"_a, "bound"_a, "Which messages the master accepts: finite, and within [-bound, bound] if bound > 0.");
 
   m.def(
+      "take_messages",
+      [](const std::vector<std::tuple<py::array, index_t, py::bytes, index_t, index_t>>& envelopes,
+         index_t header_bytes, double bound, const py::array& out, const py::array& present, const py::array& good) {
+        const index_t m = out.shape(0);
+        bool* came = require_out<bool>(present, "present", {m});
+        bool* fine = require_out<bool>(good, "good", {m});
+        return dispatch_float(out, "out", [&](auto tag) {
+          using T = decltype(tag);
+          require_dims(out, "out", 2);
+          const index_t d = out.shape(1);
+          T* to = require_out<T>(out, "out", shape_of(out));
+          const T limit = bound > 0 ? static_cast<T>(bound) : std::numeric_limits<T>::max();
+          std::vector<bool> taken;
+          for (const auto& [buffer, count, header, first, rows] : envelopes) {
+            const auto begins = static_cast<std::string_view>(header);
+            const auto* bytes = static_cast<const char*>(buffer.data());
+            const bool fits = buffer.ndim() == 1 && buffer.itemsize() == 1 && count <= buffer.size() && first >= 0 &&
+                              rows >= 0 && first + rows <= m && static_cast<index_t>(begins.size()) <= header_bytes &&
+                              count == header_bytes + rows * d * static_cast<index_t>(sizeof(T)) &&
+                              reinterpret_cast<std::uintptr_t>(bytes + header_bytes) % alignof(T) == 0 &&
+                              std::memcmp(bytes, begins.data(), begins.size()) == 0;
+            taken.push_back(fits);
+            for (index_t i = 0; fits && i < rows; ++i) {
+              const T* message = reinterpret_cast<const T*>(bytes + header_bytes) + i * d;
+              fine[first + i] = copy_acceptable<T>(message, d, limit, to + (first + i) * d);
+              came[first + i] = true;
+            }
+          }
+          return taken;
+        });
+      },
+      "envelopes"_a, "header_bytes"_a, "bound"_a, "out"_a, "present"_a, "good"_a,
+      "Envelopes (buffer, bytes that came, header it must have, first row, rows): the numbers of those that are "
+      "exactly\n"
+      "this go to their rows of out, which become present, and good if acceptable. Which ones were.");
+
+  m.def(
       "sgd_step",
       [](const py::array& x0, const py::array& direction, const py::array& out, double alpha, double rho, int threads) {
         dispatch_float(x0, "x0", [&](auto tag) {

@@ -22,7 +22,7 @@ from byzadmm.algorithms import ADMM, RSA, SGD
 if TYPE_CHECKING:
     from byzadmm.simulation import _Setup
 
-__all__ = ["Master", "State", "Workers", "checked_start", "checked_vector", "play"]
+__all__ = ["Master", "State", "Workers", "checked_start", "checked_vector", "message_bound", "play"]
 
 State = dict[str, Array]
 Mask = NDArray[np.bool_]
@@ -30,16 +30,22 @@ Mask = NDArray[np.bool_]
 _USER_ATTACK, _RULE = 2, 4  # Purpose of cpp/include/byzadmm/attacks.hpp
 
 
-def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Array, Mask | None]]) -> None:
+def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Any, ...]]) -> None:
     """Round ``k``: ADMM's master moves first and its workers compare themselves with where it went; else it moves last.
 
-    ``ask(k, x0)`` returns the messages (m, d) and who sent one (None: everybody).
+    ``ask(k, x0)`` returns what :meth:`Master.receive` takes: the messages (m, d), who sent one (None: everybody), and
+    which of them are acceptable if that is known already.
     """
     if isinstance(master.setup.algorithm, ADMM):
         master.receive(k, *ask(k, master.update(k)))
     else:
         master.receive(k, *ask(k, master.x0))
         master.update(k)
+
+
+def message_bound(setup: _Setup) -> float:
+    """What no element of a message may exceed in size (``lam`` for duals); 0 if it need only be finite."""
+    return setup.algorithm.lam if isinstance(setup.algorithm, ADMM) else 0.0
 
 
 class Workers:
@@ -254,22 +260,22 @@ class Master:
         """Go on from ``state``, whose arrays are taken over, not copied; other entries in it are left alone."""
         self._state = {name: _taken(state, name, old) for name, old in self._state.items()}
 
-    def receive(self, k: int, messages: Array, present: Mask | None = None) -> None:
+    def receive(self, k: int, messages: Array, present: Mask | None = None, good: Mask | None = None) -> None:
         """Take the messages of round ``k``, (m, d); rows of workers that are not ``present`` are not looked at.
 
-        A message that is not finite, or a dual out of range, gives its sender away (paper, below ``eq11``).
+        A message that is not finite, or a dual out of range, gives its sender away (paper, below ``eq11``). ADMM's
+        master keeps ``messages`` itself for two rounds, with the last duals of the missing workers written into it.
         """
         setup = self.setup
         arrived = self._expected if present is None else self._expected & present
-        bound = setup.algorithm.lam if isinstance(setup.algorithm, ADMM) else 0.0
-        good = np.array(_core.acceptable(messages, bound))
+        if good is None:
+            good = np.array(_core.acceptable(messages, message_bound(setup)))
         self.eliminated[arrived & ~good & (self.eliminated < 0)] = k
         if isinstance(setup.algorithm, ADMM):
-            now, before = self._state["heard"], self._state["heard_prev"]
-            before[:] = messages
+            now = self._state["heard"]
             if not arrived.all():
-                before[~arrived] = now[~arrived]
-            self._state["heard"], self._state["heard_prev"] = before, now
+                messages[~arrived] = now[~arrived]
+            self._state["heard"], self._state["heard_prev"] = messages, now
         else:
             heard = arrived & (self.eliminated < 0)
             self._messages, self._senders = _rows(messages, heard), np.flatnonzero(heard)

@@ -34,11 +34,14 @@ class Replies(NamedTuple):
         Who answered.
     thrown_out : list of int
         Workers whose process broke the rules of the exchange: the master listens to them no more.
+    good : (m,) bool, optional
+        Whose message the master can accept, if the engine has found that out already (``Master.receive`` does else).
     """
 
     messages: Array
     present: Mask
     thrown_out: Sequence[int] = ()
+    good: Mask | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,10 @@ class Engine(Protocol):
         """Every worker is to stand where it stood after ``done`` iterations of the experiment called ``token``."""
 
     def exchange(self, k: int, x0: Array, deadline: float) -> Replies:
-        """Show ``x0`` to the workers in round ``k`` and collect what they send within ``deadline`` seconds."""
+        """Show ``x0`` to the workers in round ``k`` and collect what they send within ``deadline`` seconds.
+
+        The messages are the caller's until two more rounds have passed.
+        """
 
     def report(self, done: int, save: bool, deadline: float) -> Replies | None:
         """The workers' models after ``done`` iterations, None if there are none; with ``save`` their state is kept."""
@@ -187,12 +193,12 @@ def lead(
         master.restore(state)
         engine.start(done, master.x0, token)
 
-    def ask(k: int, x0: Array) -> tuple[Array, Mask]:
+    def ask(k: int, x0: Array) -> tuple[Array, Mask, Mask | None]:
         replies = engine.exchange(k, x0, deadline)
         heard[:] = [replies]
         lost = [worker for worker in replies.thrown_out if master.eliminated[worker] < 0]
         master.eliminated[lost] = k
-        return replies.messages, replies.present
+        return replies.messages, replies.present, replies.good
 
     def advance(state: dict[str, Array], first: int, count: int) -> None:
         for k in range(first, first + count):
