@@ -115,7 +115,7 @@ def asked(ranks: int = 2, tolerant: bool = True) -> tuple[mpi._Hub, Comm, Any]:
     """A master that has asked every rank, each with one worker."""
     comm = Comm()
     hub = mpi._Hub(FAKE, comm, ranks + 1, tolerant)
-    hub.present = np.zeros(ranks, np.bool_)
+    hub.present, hub.good = np.zeros(ranks, np.bool_), np.zeros(ranks, np.bool_)
     sink = np.zeros((ranks, 3), np.float32)
     for number, link in enumerate(hub.links):
         link.workers = range(number, number + 1)

@@ -211,7 +211,7 @@ def test_only_what_arrived_gives_its_sender_away(name: str) -> None:
     messages = np.zeros((M, 13))
     messages[[1, 4]] = np.nan
     present = np.arange(M) != 4
-    master.receive(3, messages, present)
+    master.receive(3, messages.copy(), present)
     assert master.eliminated.tolist() == [-1, 3, -1, -1, -1, -1, -1]
     master.receive(5, messages)
     assert master.eliminated.tolist() == [-1, 3, -1, -1, 5, -1, -1]
