@@ -965,6 +965,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"iterations": -1}, ValueError, "iterations: expected an integer >= 0, got -1"),
     ({"iterations": 2.5}, TypeError, "iterations: expected an integer, got float"),
     ({"batch_size": 0}, ValueError, "batch_size: expected an integer >= 1, got 0"),
+    ({"batch_size": 2**63}, ValueError, r"batch_size: expected less than 2\*\*31, got 9223372036854775808"),
     ({"rho": -0.1}, ValueError, "rho: expected a finite number >= 0.0, got -0.1"),
     ({"rho": np.nan}, ValueError, "rho: expected a finite number >= 0.0, got nan"),
     ({"rho": "x"}, TypeError, "rho: expected a real number, got str"),

@@ -236,7 +236,9 @@ class _Setup:
         if dataset is not None and not isinstance(dataset, Dataset):
             raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets or None, got {type(dataset).__name__}")
         kind = _float_type(dtype)
-        batch = check_int(batch_size, "batch_size", low=1, high=2**31 - 1)
+        batch = check_int(batch_size, "batch_size", low=1)
+        if batch >= 2**31:
+            raise ValueError(f"batch_size: expected less than 2**31, got {batch}")
         key = check_int(seed, "seed", low=0, high=2**64 - 1)
         softmax = isinstance(loss, str)
         if softmax:
