@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from byzadmm._describe import describe, settings_of
 from byzadmm._validation import check_choice, check_real
 from byzadmm.steps import Step, check_step, inv_sqrt, power
 
+if TYPE_CHECKING:
+    from byzadmm.catalogue import Preset
+    from byzadmm.datasets import Dataset
+
 __all__ = ["ADMM", "RSA", "SGD"]
 
 # What the paper prints for MNIST with pixels 0..255 (fig1a), and the step that suits SGD there.
@@ -20,6 +24,13 @@ _PRINTED_MASTER, _PRINTED_WORKER, _PRINTED_SGD = inv_sqrt(10, 10), inv_sqrt(0.5,
 
 # Order of Rule in cpp/include/byzadmm/simulation.hpp.
 _NATIVE_RULES = ("mean", "median", "trimmed_mean", "geometric_median")
+
+
+def _preset(data: Dataset) -> Preset:
+    """Imported when asked for: the catalogue is made of this module's classes."""
+    from byzadmm.catalogue import preset_for
+
+    return preset_for(data)
 
 
 class _Described:
@@ -37,6 +48,9 @@ class _Described:
 @dataclass(frozen=True)
 class ADMM(_Described):
     """Byzantine-robust stochastic ADMM (``eqxi-update``, ``eq11``, ``eqx0-update-1``).
+
+    The defaults are what the paper prints for MNIST with pixels 0..255 under the Gaussian attack (fig1a), and suit
+    hardly any other data: :meth:`for_dataset` has settings for yours.
 
     Parameters
     ----------
@@ -67,10 +81,32 @@ class ADMM(_Described):
         check_step(self.master_step, "master_step")
         check_step(self.worker_step, "worker_step")
 
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> ADMM:
+        """Settings for softmax regression on ``data``: the catalogue's, or derived from the scale of its gradients.
+
+        Parameters
+        ----------
+        data : Dataset
+            See :func:`byzadmm.catalogue.preset_for`.
+        **changes
+            Settings to use in place of those.
+
+        Examples
+        --------
+        >>> from byzadmm import ADMM, datasets
+        >>> ADMM.for_dataset(datasets.load("digits"), beta=1.0)
+        ADMM(lam=0.01, beta=1.0, master_step=InvSqrt(c0=10.0, c1=0.3), worker_step=InvSqrt(c0=0.5, c1=0.3))
+        """
+        return replace(_preset(data).admm, **changes)
+
 
 @dataclass(frozen=True)
 class RSA(_Described):
     """RSA, the subgradient method on the same problem (``eq:rsa-update``).
+
+    Steps have no default: :meth:`for_dataset` has settings for your data. That of ``lam`` is for MNIST with pixels
+    0..255.
 
     Parameters
     ----------
@@ -96,12 +132,44 @@ class RSA(_Described):
         check_real(self.lam, "lam", low=0.0, strict=True)
         given = (self.step is not None, self.master_step is not None, self.worker_step is not None)
         if given not in ((True, False, False), (False, True, True)):
-            raise ValueError("RSA: expected either step, or master_step and worker_step")
+            raise ValueError(
+                "RSA: expected either step, or master_step and worker_step; "
+                "RSA.for_dataset(data) has settings for your data"
+            )
         if self.step is not None:
             object.__setattr__(self, "master_step", self.step)
             object.__setattr__(self, "worker_step", self.step)
         check_step(self.master_step, "master_step")
         check_step(self.worker_step, "worker_step")
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> RSA:
+        """Settings for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`.
+
+        Examples
+        --------
+        >>> from byzadmm import RSA, datasets
+        >>> RSA.for_dataset(datasets.load("digits")).step
+        Power(c=3.0, p=0.5)
+        """
+        return _preset(data).rsa.changed(**changes)
+
+    def changed(self, **changes: Any) -> RSA:
+        """The same with other settings; ``step`` is for the ends that have none of their own among the changes.
+
+        Examples
+        --------
+        >>> from byzadmm import RSA, steps
+        >>> rsa = RSA(lam=0.1, step=steps.power(3.0)).changed(worker_step=steps.constant(1.0))
+        >>> rsa.master_step, rsa.worker_step
+        (Power(c=3.0, p=0.5), Constant(a=1.0))
+        """
+        step = changes.pop("step", self.step)
+        if step is None or changes.keys() & {"master_step", "worker_step"}:
+            held: dict[str, Any] = {"master_step": step or self.master_step, "worker_step": step or self.worker_step}
+        else:
+            held = {"step": step}
+        return RSA(**({"lam": self.lam} | held | changes))
 
 
 @dataclass(frozen=True)
@@ -109,6 +177,8 @@ class SGD(_Described):
     """Stochastic gradient descent at the master, the workers' gradients combined by a rule.
 
     ``x0 <- x0 - a (rule(g_1, ..., g_m) + rho x0)``
+
+    The default step is for MNIST with pixels 0..255: :meth:`for_dataset` has one for your data.
 
     Parameters
     ----------
@@ -165,6 +235,18 @@ class SGD(_Described):
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
         if self.variance_reduction is not None:
             check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
+        """The step for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`, with a rule of your choice.
+
+        Examples
+        --------
+        >>> from byzadmm import SGD, datasets
+        >>> SGD.for_dataset(datasets.load("digits"), rule="krum", f=8).step
+        Power(c=10.0, p=0.5)
+        """
+        return SGD(**({"step": _preset(data).step} | changes))
 
     def chain(self) -> aggregators.Chain:
         """The rule and what comes before it, as one callable."""
