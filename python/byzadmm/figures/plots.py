@@ -101,9 +101,10 @@ def _draw_maps(panel: HeatMap) -> Figure:
     figure.suptitle(_in_lines(_title(panel), width, 15), fontsize=15)
     remarks = []
     if any(curve.kind == "ideal" for curve in panel.curves):
-        remarks.append("Ideal SGD: without the Byzantine workers, who are honest under “none”")
+        honest = ", who are honest under “none”" if None in panel.settings.attacks else ""
+        remarks.append(f"Ideal SGD: without the Byzantine workers{honest}")
     if not all(panel.legal(number, curve) for number in range(len(panel.maps())) for curve in panel.rows_shown()):
-        remarks.append("hatched: the rule does not bear so many")
+        remarks.append("hatched: the rule does not tolerate so many")
     figure.supxlabel(_in_lines("; ".join(remarks), width, 12), fontsize=12)
     return figure
 
