@@ -652,7 +652,7 @@ def test_the_figure_of_rules_has_every_rule_and_attack() -> None:
 
 
 def test_maps_have_room_for_their_titles(tmp_path: Path) -> None:
-    """Three numbers of liars beside each other, few columns, and a partition with a parameter."""
+    """Three numbers of attackers beside each other, few columns, and a partition with a parameter."""
     from byzadmm.figures import plots
 
     path = tmp_path / "wide.toml"
