@@ -351,7 +351,7 @@ def test_no_more_is_unpacked_than_makes_sense(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "long.txt.gz"
     path.write_bytes(gzip.compress(b"1 1:1\n" * 3 + b" " * 10_000_000))
     tracemalloc.start()
-    with pytest.raises(ValueError, match="long.txt.gz: line 4: expected at most 1000 bytes"):
+    with pytest.raises(ValueError, match=r"long.txt.gz: line 4: expected at most 1000 bytes"):
         datasets.from_libsvm(path)
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     path.write_bytes(gzip.compress(idx_bytes(np.zeros((2, 3, 4))) + bytes(10_000_000)))

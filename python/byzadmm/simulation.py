@@ -21,6 +21,7 @@ import numpy as np
 
 from byzadmm import _core, losses, steps
 from byzadmm._arrays import Array, as_index, as_samples
+from byzadmm._atomic import prepare
 from byzadmm._describe import describe
 from byzadmm._roles import Master, State, Workers, checked_start, checked_vector, play
 from byzadmm._saga import Samples
@@ -28,7 +29,7 @@ from byzadmm._validation import check_choice, check_int, check_real, check_threa
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
 from byzadmm.datasets import Dataset
-from byzadmm.results import Result, read_npz, write_npz
+from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
 
 __all__ = ["simulate", "simulate_many"]
 
@@ -161,6 +162,8 @@ class _Run:
         state, history, total = self.state, self.history, self.total
         fingerprint = self.fingerprint() if checkpoint is not None else ""
         done, seconds = 0, 0.0
+        if checkpoint is not None:
+            prepare(checkpoint, "checkpoint")
         if checkpoint is not None and Path(checkpoint).exists():
             done, seconds = _resume(checkpoint, fingerprint, state, history, total)
             history.keep_only([k for k in history.iterations if k % self.interval == 0 or k == total])
@@ -435,6 +438,16 @@ class _History:
         arrays |= {name: np.array(values) for name, values in self.curves.items()}
         return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
 
+    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
+        """Shape and dtype of :meth:`arrays`, given how many evaluations a checkpoint has."""
+        t = next(iter(found["iterations"][0]), 0) if "iterations" in found else 0
+        wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in self.curves}
+        wanted["iterations"] = (t,), np.dtype(np.int64)
+        for name in ("x0", "x") if self.keep else ():
+            if name in state:
+                wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
+        return wanted
+
     def restore(self, arrays: dict[str, Array]) -> None:
         self.iterations = arrays["iterations"].tolist()
         self.curves = {name: arrays[name].tolist() for name in self.curves}
@@ -595,8 +608,16 @@ def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: A
 
 
 def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
+    def check(about: dict[str, Any], found: dict[str, Found]) -> None:
+        if about.get("fingerprint") != fingerprint:
+            return
+        check_int(about.get("done"), "done", low=0)
+        check_real(about.get("seconds"), "seconds", low=0.0)
+        held: dict[str, Found] = {f"state_{name}": (array.shape, array.dtype) for name, array in state.items()}
+        check_layout(found, held | history.layout(found, state))
+
     try:
-        arrays, about = read_npz(path)
+        arrays, about = read_npz(path, check)
     except ValueError as error:
         warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
         return 0, 0.0
