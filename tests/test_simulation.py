@@ -28,6 +28,7 @@ from byzadmm import (
     datasets,
     losses,
     partition,
+    results,
     simulate,
     simulate_many,
     simulation,
@@ -615,6 +616,44 @@ def test_resume_goes_on_where_the_checkpoint_ends(tmp_path: Path) -> None:
     assert equal_runs(again, whole)
     assert resumed.seconds > 0
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_found_before_training(tmp_path: Path) -> None:
+    seen: list[int] = []
+    with pytest.raises(FileNotFoundError, match=r"checkpoint: cannot write '.*no/run.npz': No such file or directory"):
+        small_run(checkpoint=tmp_path / "no" / "run.npz", progress=lambda done, _: seen.append(done))
+    assert seen == []
+
+
+def test_a_checkpoint_may_be_a_link_and_parts_of_killed_runs_go(tmp_path: Path) -> None:
+    link, target = tmp_path / "link.npz", tmp_path / "there" / "run.npz"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    left = target.with_name(f".{target.name}.0123456789abcdef.part")
+    left.write_bytes(b"a part")
+    small_run(iterations=10, checkpoint=link)
+    assert not left.exists()
+    assert link.is_symlink()
+    seen: list[int] = []
+    resumed = small_run(iterations=20, checkpoint=link, progress=lambda done, _: seen.append(done))
+    assert seen[0] == 10
+    assert equal_runs(resumed, small_run(iterations=20))
+    assert os.listdir(target.parent) == ["run.npz"]
+
+
+def test_a_checkpoint_of_the_wrong_shape_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    small_run(iterations=10, checkpoint=path)
+    arrays, about = results.read_npz(path)
+    wrong = ({"state_x0": arrays["state_x0"][1:]}, {"loss": arrays["loss"][1:]}, {"more": np.zeros(1)})
+    for changes in wrong:
+        results.write_npz(path, arrays | changes, about)
+        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (state_x0|loss|more): expected"):
+            small_run(iterations=2, checkpoint=path)
+    for record in ({"done": "ten"}, {"seconds": None}):
+        results.write_npz(path, arrays, about | record)
+        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (done|seconds): expected"):
+            small_run(iterations=2, checkpoint=path)
 
 
 def test_a_checkpoint_that_is_further_on_is_refused(tmp_path: Path) -> None:
