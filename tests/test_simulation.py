@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import signal
@@ -1049,6 +1050,41 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"algorithm": ADMM(worker_step=lambda k: -1.0)}, ValueError, "worker_step: expected a finite number >= 0 at k=1"),
 ]
+
+_ATTACKED: dict[str, Any] = {"n_byzantine": 2, "algorithm": SGD()}
+#: Fine in float64, but infinite or zero in float32.
+BEYOND: list[tuple[dict[str, Any], str]] = [
+    ({"algorithm": ADMM(lam=1e60)}, r"lam: expected a finite number > 0.0 in float32, got 1e\+60"),
+    ({"algorithm": ADMM(lam=1e-60)}, "lam: expected a finite number > 0.0 in float32, got 1e-60"),
+    ({"algorithm": ADMM(beta=1e60)}, "beta: expected a finite number > 0.0 in float32"),
+    ({"algorithm": RSA(lam=1e60, step=steps.constant(1e-61))}, "lam: expected a finite number > 0.0 in float32"),
+    ({"rho": 1e60}, "rho: expected a finite number >= 0.0 in float32"),
+    ({"algorithm": SGD(step=steps.constant(1e60))}, r"step: .* at k=1, got 1e\+60 \(infinite in float32\)"),
+    ({"algorithm": SGD(rule="krum", step=steps.constant(1e60))}, r"step: .* at k=1, .* \(infinite in float32\)"),
+    ({"algorithm": SGD(momentum=1 - 1e-9)}, r"momentum: expected a number in \[0, 1\) in float32, got 0.999999999"),
+    (_ATTACKED | {"attack": attacks.Gaussian(std=1e60)}, "attack: std: expected a finite number in float32"),
+    (_ATTACKED | {"attack": attacks.SignFlip(scale=-(10**60))}, "attack: scale: expected a finite number in float32"),
+    (_ATTACKED | {"attack": attacks.MinMax(factor=1e60)}, "attack: factor: expected a finite number in float32"),
+    (
+        {"n_byzantine": 2, "algorithm": ADMM(lam=1e30, beta=1e-30), "attack": attacks.LargeValue()},
+        "attack: strength: expected a finite number in float32",
+    ),
+    ({"dataset": dataclasses.replace(small_data(), scale=1e60)}, "scale: expected a finite number > 0.0 in float32"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BEYOND, ids=[message[:20] for _, message in BEYOND])
+def test_settings_beyond_the_dtype_of_the_run_are_refused(change: dict[str, Any], message: str) -> None:
+    settings: dict[str, Any] = {"dataset": small_data(), "parts": small_parts(), "algorithm": ADMM(), "iterations": 2}
+    with pytest.raises(ValueError, match=message):
+        simulate(**(settings | change))
+    assert simulate(**(settings | change | {"dtype": "float64"})).iterations.tolist() == [0, 2]
+
+
+def test_what_may_be_zero_may_vanish_in_the_dtype_of_the_run() -> None:
+    tiny = {"rho": 1e-60, "attack": attacks.Gaussian(std=1e-60), "algorithm": SGD(step=steps.power(1.0, 400))}
+    none = {"rho": 0.0, "attack": attacks.Gaussian(std=0.0), "algorithm": SGD(step=steps.power(1.0, 400))}
+    assert same_bits(small_run(dtype="float32", **tiny).x0, small_run(dtype="float32", **none).x0)
 
 
 @pytest.mark.parametrize(("change", "error", "message"), ERRORS, ids=[message[:40] for _, _, message in ERRORS])

@@ -22,7 +22,7 @@ import numpy as np
 from byzadmm import _core, losses, steps
 from byzadmm._arrays import Array, as_index, as_samples
 from byzadmm._atomic import prepare
-from byzadmm._describe import describe
+from byzadmm._describe import describe, settings_of
 from byzadmm._roles import Master, State, Workers, checked_start, checked_vector, play
 from byzadmm._saga import Samples
 from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
@@ -277,6 +277,7 @@ class _Setup:
                     f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
                     f"{type(loss).__name__}"
                 )
+        _check_range(kind, algorithm, attack, spec, dataset if softmax else None, loss)
         native: _core.Loss | None = None
         samples: Samples | None = None
         inputs: list[Array] = []
@@ -317,7 +318,7 @@ class _Setup:
             byzantine=active,
             m=m,
             d=d,
-            rho=check_real(rho, "rho", low=0.0),
+            rho=check_real(rho, "rho", low=0.0, dtype=kind),
             seed=key,
             dtype=kind,
             threads=check_threads(threads),
@@ -360,18 +361,22 @@ class _Setup:
         else:
             self._advance_stepwise(state, first, count)
 
+    def step_sizes(self, name: str, first: int, count: int = 1) -> Array:
+        """Of iterations ``first .. first+count-1``."""
+        return steps.evaluate(getattr(self.algorithm, name), name, first, count, self.dtype)
+
     def _advance_fused(self, state: State, first: int, count: int, rule: tuple[int, int, float, int]) -> None:
         assert self.native_loss is not None
         assert self.spec is not None
         tail = (first, self.byzantine, self.spec, self.seed, self.threads)
         algorithm = self.algorithm
         if isinstance(algorithm, SGD):
-            alpha = steps.evaluate(algorithm.step, "step", first, count)
+            alpha = self.step_sizes("step", first, count)
             momentum = float(algorithm.momentum)
             _core.run_sgd(self.native_loss, state, rule, self.rho, momentum, algorithm.ideal, alpha, *tail)
             return
-        master = steps.evaluate(algorithm.master_step, "master_step", first, count)
-        worker = steps.evaluate(algorithm.worker_step, "worker_step", first, count)
+        master = self.step_sizes("master_step", first, count)
+        worker = self.step_sizes("worker_step", first, count)
         if isinstance(algorithm, ADMM):
             _core.run_admm(self.native_loss, state, algorithm.lam, algorithm.beta, self.rho, master, worker, *tail)
         else:
@@ -591,6 +596,27 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
         raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
     kind: np.dtype[Any] = np.dtype(name)
     return kind
+
+
+def _check_range(
+    kind: np.dtype[Any], algorithm: Algorithm, attack: Any, spec: Spec | None, dataset: Dataset | None, loss: Any
+) -> None:
+    """Every number of a run must be one in its dtype: none infinite, none zero that has to be positive."""
+    for name in ("lam", "beta"):
+        if hasattr(algorithm, name):
+            check_real(getattr(algorithm, name), name, low=0.0, strict=True, dtype=kind)
+    if isinstance(algorithm, SGD) and kind.type(algorithm.momentum) >= 1:
+        raise ValueError(f"momentum: expected a number in [0, 1) in {kind}, got {algorithm.momentum!r}")
+    if dataset is not None:
+        check_real(dataset.scale, "scale", low=0.0, strict=True, dtype=kind)
+    if isinstance(loss, losses.Quadratic):
+        check_real(loss.noise, "loss.noise", low=0.0, dtype=kind)
+    if isinstance(attack, Attack):
+        for name, value in settings_of(attack).items():
+            if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
+                check_real(value, f"attack: {name}", dtype=kind)
+    if spec is not None and not np.isnan(spec[1]):  # a strength made of the algorithm's settings
+        check_real(spec[1], "attack: strength", dtype=kind)
 
 
 def _distance(x: Array, y: Array) -> float:
