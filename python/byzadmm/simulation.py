@@ -39,6 +39,8 @@ Progress = Callable[[int, int], None]
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
 
+_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
+
 # What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
 _HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
 
@@ -134,7 +136,7 @@ class _Run:
         self, setup: _Setup, state: State, iterations: Any, eval_every: Any, record: Any, optimum: Any, **more: Any
     ) -> None:
         self.setup, self.state = setup, state
-        self.total = check_int(iterations, "iterations", low=0)
+        self.total = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
         self.interval = check_int(eval_every, "eval_every", low=1)
         if record is not None:
             check_choice(record, "record", ("trajectory",))
@@ -322,7 +324,7 @@ class _Setup:
             seed=key,
             dtype=kind,
             threads=check_threads(threads),
-            first_k=check_int(first_k, "first_k", low=0, high=2**62),
+            first_k=check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS),
             batch_size=batch,
             loss=loss,
             dataset=dataset,
