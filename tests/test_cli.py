@@ -644,6 +644,13 @@ def test_run_refuses_beside_a_settings_file(refused, settings_file, words, messa
     assert refused("run", settings_file.name, *words) == message
 
 
+def test_a_title_is_not_mathematics(call, settings_file):
+    named = SETTINGS.replace("Two", "$x_{$").replace("[algorithms.admm]", '[algorithms."$y_{$"]\nkind = "admm"')
+    settings_file.write_text(named, encoding="utf-8")
+    ended = call("run", settings_file, "--plot", "a.svg")
+    assert (ended.code, ended.err) == (0, "saved a.svg\n")
+
+
 ODD_SETTINGS = {
     "deep array": ("x = " + "[" * 60_000, "nested too deeply"),
     "deep table": ("x = " + "{x=" * 20_000, "nested too deeply"),

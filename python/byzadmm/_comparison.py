@@ -401,5 +401,7 @@ def draw(path: str | Path, results: Sequence[tuple[str, Result]], title: str) ->
         axes.set_ylim(0, 1)
     axes.margins(x=0)
     axes.grid(alpha=0.3)
-    axes.legend(loc="center right", framealpha=0.9)
+    legend = axes.legend(loc="center right", framealpha=0.9)
+    for text in (axes.title, *legend.get_texts()):  # a user's words as they are
+        text.set_parse_math(False)
     save_picture(figure, path, dpi=150)

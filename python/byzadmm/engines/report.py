@@ -210,6 +210,7 @@ class RunReport:
         axes.plot([], [], color="#0072B2", linewidth=6, label="work")
         axes.plot([], [], color="#56B4E9", linewidth=6, label="on the way, waiting")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
+        axes.title.set_parse_math(False)
         save_picture(figure, path, dpi=150)
 
 
