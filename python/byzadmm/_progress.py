@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["Bar"]
+__all__ = ["Bar", "remark"]
+
+
+def remark(*lines: str, end: str = "\n") -> None:
+    """Print lines beside the result, on standard error; if that is closed or full, go on without them."""
+    for line in lines:
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(line, end=end, file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -22,7 +31,7 @@ class Bar:
         self.label, self.live = label, live
         self._bar = None
         self._last = time.monotonic()
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -46,11 +55,11 @@ class Bar:
         elif time.monotonic() - self._last >= (self.LIVE_INTERVAL if self.live else self.PLAIN_INTERVAL):
             self._last = time.monotonic()
             line = ", ".join(filter(None, (f"{self.label}: {done} of {total}", note())))
-            print(f"\r{line}\033[K" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+            remark(f"\r{line}\033[K" if self.live else line, end="" if self.live else "\n")
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
         elif self.live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            remark("\r\033[K", end="")

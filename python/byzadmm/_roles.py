@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byzadmm import _core, steps
+from byzadmm import _core
 from byzadmm._arrays import Array, as_float
 from byzadmm._saga import Saga
 from byzadmm._validation import check_int
@@ -126,7 +126,7 @@ class Workers:
 
     def _answer_admm(self, algorithm: ADMM, k: int, x0: Array) -> Array:
         state, threads = self._state, self.setup.threads
-        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
+        alpha = float(self.setup.step_sizes("worker_step", k)[0])
         x, eta, eta_prev = state["x"], state["eta"], state["eta_prev"]
         g = self._gradients(x, self.held, k)
         _core.admm_worker_step(x, g, eta, eta_prev, x, alpha, threads)
@@ -144,7 +144,7 @@ class Workers:
 
     def _answer_rsa(self, algorithm: RSA, k: int, x0: Array) -> Array:
         x = self._state["x"]
-        alpha = float(steps.evaluate(algorithm.worker_step, "worker_step", k, 1)[0])
+        alpha = float(self.setup.step_sizes("worker_step", k)[0])
         self._lie(x, x0, k)
         messages = self.outgoing("x", "lies")
         g = self._gradients(x, self.held, k)
@@ -284,10 +284,10 @@ class Master:
         """Move ``x0`` by what was heard last, and return it."""
         algorithm, x0, setup = self.setup.algorithm, self.x0, self.setup
         if isinstance(algorithm, SGD):
-            alpha = float(steps.evaluate(algorithm.step, "step", k, 1)[0])
+            alpha = float(setup.step_sizes("step", k)[0])
             _core.sgd_step(x0, self._direction(algorithm, k), x0, alpha, setup.rho, setup.threads)
             return x0
-        alpha = float(steps.evaluate(algorithm.master_step, "master_step", k, 1)[0])
+        alpha = float(setup.step_sizes("master_step", k)[0])
         if isinstance(algorithm, ADMM):
             heard = self.eliminated < 0
             now, before = _rows(self._state["heard"], heard), _rows(self._state["heard_prev"], heard)

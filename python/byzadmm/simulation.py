@@ -21,14 +21,15 @@ import numpy as np
 
 from byzadmm import _core, losses, steps
 from byzadmm._arrays import Array, as_index, as_samples
-from byzadmm._describe import describe
+from byzadmm._atomic import prepare
+from byzadmm._describe import describe, settings_of
 from byzadmm._roles import Master, State, Workers, checked_start, checked_vector, play
 from byzadmm._saga import Samples
 from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import HONEST, Attack, Spec
 from byzadmm.datasets import Dataset
-from byzadmm.results import Result, read_npz, write_npz
+from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
 
 __all__ = ["simulate", "simulate_many"]
 
@@ -37,6 +38,8 @@ Progress = Callable[[int, int], None]
 
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
+
+_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
 
 # What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
 _HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
@@ -104,6 +107,7 @@ def simulate(
     checkpoint : path
         State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
         Whether a call is the same: arrays count by their numbers, functions by name, objects by class and attributes.
+        Of a symbolic link the target is replaced. That it cannot be written is an error before the first iteration.
 
     Returns
     -------
@@ -133,7 +137,7 @@ class _Run:
         self, setup: _Setup, state: State, iterations: Any, eval_every: Any, record: Any, optimum: Any, **more: Any
     ) -> None:
         self.setup, self.state = setup, state
-        self.total = check_int(iterations, "iterations", low=0)
+        self.total = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
         self.interval = check_int(eval_every, "eval_every", low=1)
         if record is not None:
             check_choice(record, "record", ("trajectory",))
@@ -161,6 +165,8 @@ class _Run:
         state, history, total = self.state, self.history, self.total
         fingerprint = self.fingerprint() if checkpoint is not None else ""
         done, seconds = 0, 0.0
+        if checkpoint is not None:
+            prepare(checkpoint, "checkpoint")
         if checkpoint is not None and Path(checkpoint).exists():
             done, seconds = _resume(checkpoint, fingerprint, state, history, total)
             history.keep_only([k for k in history.iterations if k % self.interval == 0 or k == total])
@@ -274,6 +280,7 @@ class _Setup:
                     f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
                     f"{type(loss).__name__}"
                 )
+        _check_range(kind, algorithm, attack, spec, dataset if softmax else None, loss)
         native: _core.Loss | None = None
         samples: Samples | None = None
         inputs: list[Array] = []
@@ -314,11 +321,11 @@ class _Setup:
             byzantine=active,
             m=m,
             d=d,
-            rho=check_real(rho, "rho", low=0.0),
+            rho=check_real(rho, "rho", low=0.0, dtype=kind),
             seed=key,
             dtype=kind,
             threads=check_threads(threads),
-            first_k=check_int(first_k, "first_k", low=0, high=2**62),
+            first_k=check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS),
             batch_size=batch,
             loss=loss,
             dataset=dataset,
@@ -357,18 +364,22 @@ class _Setup:
         else:
             self._advance_stepwise(state, first, count)
 
+    def step_sizes(self, name: str, first: int, count: int = 1) -> Array:
+        """Of iterations ``first .. first+count-1``."""
+        return steps.evaluate(getattr(self.algorithm, name), name, first, count, self.dtype)
+
     def _advance_fused(self, state: State, first: int, count: int, rule: tuple[int, int, float, int]) -> None:
         assert self.native_loss is not None
         assert self.spec is not None
         tail = (first, self.byzantine, self.spec, self.seed, self.threads)
         algorithm = self.algorithm
         if isinstance(algorithm, SGD):
-            alpha = steps.evaluate(algorithm.step, "step", first, count)
+            alpha = self.step_sizes("step", first, count)
             momentum = float(algorithm.momentum)
             _core.run_sgd(self.native_loss, state, rule, self.rho, momentum, algorithm.ideal, alpha, *tail)
             return
-        master = steps.evaluate(algorithm.master_step, "master_step", first, count)
-        worker = steps.evaluate(algorithm.worker_step, "worker_step", first, count)
+        master = self.step_sizes("master_step", first, count)
+        worker = self.step_sizes("worker_step", first, count)
         if isinstance(algorithm, ADMM):
             _core.run_admm(self.native_loss, state, algorithm.lam, algorithm.beta, self.rho, master, worker, *tail)
         else:
@@ -434,6 +445,16 @@ class _History:
         arrays = {"iterations": np.array(self.iterations, np.int64)}
         arrays |= {name: np.array(values) for name, values in self.curves.items()}
         return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
+
+    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
+        """Shape and dtype of :meth:`arrays`, given how many evaluations a checkpoint has."""
+        t = next(iter(found["iterations"][0]), 0) if "iterations" in found else 0
+        wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in self.curves}
+        wanted["iterations"] = (t,), np.dtype(np.int64)
+        for name in ("x0", "x") if self.keep else ():
+            if name in state:
+                wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
+        return wanted
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.iterations = arrays["iterations"].tolist()
@@ -580,6 +601,27 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     return kind
 
 
+def _check_range(
+    kind: np.dtype[Any], algorithm: Algorithm, attack: Any, spec: Spec | None, dataset: Dataset | None, loss: Any
+) -> None:
+    """Every number of a run must be one in its dtype: none infinite, none zero that has to be positive."""
+    for name in ("lam", "beta"):
+        if hasattr(algorithm, name):
+            check_real(getattr(algorithm, name), name, low=0.0, strict=True, dtype=kind)
+    if isinstance(algorithm, SGD) and kind.type(algorithm.momentum) >= 1:
+        raise ValueError(f"momentum: expected a number in [0, 1) in {kind}, got {algorithm.momentum!r}")
+    if dataset is not None:
+        check_real(dataset.scale, "scale", low=0.0, strict=True, dtype=kind)
+    if isinstance(loss, losses.Quadratic):
+        check_real(loss.noise, "loss.noise", low=0.0, dtype=kind)
+    if isinstance(attack, Attack):
+        for name, value in settings_of(attack).items():
+            if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
+                check_real(value, f"attack: {name}", dtype=kind)
+    if spec is not None and not np.isnan(spec[1]):  # a strength made of the algorithm's settings
+        check_real(spec[1], "attack: strength", dtype=kind)
+
+
 def _distance(x: Array, y: Array) -> float:
     return float(np.linalg.norm(x.astype(np.float64) - y))
 
@@ -595,8 +637,16 @@ def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: A
 
 
 def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
+    def check(about: dict[str, Any], found: dict[str, Found]) -> None:
+        if about.get("fingerprint") != fingerprint:
+            return
+        check_int(about.get("done"), "done", low=0)
+        check_real(about.get("seconds"), "seconds", low=0.0)
+        held: dict[str, Found] = {f"state_{name}": (array.shape, array.dtype) for name, array in state.items()}
+        check_layout(found, held | history.layout(found, state))
+
     try:
-        arrays, about = read_npz(path)
+        arrays, about = read_npz(path, check)
     except ValueError as error:
         warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
         return 0, 0.0

@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from byzadmm._atomic import replacing, save_picture
 from byzadmm.engines.training import Event
 
 __all__ = ["RankReport", "RunReport"]
@@ -174,7 +174,8 @@ class RunReport:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        Path(path).write_text(json.dumps(self.record()) + "\n", encoding="utf-8")
+        with replacing(path) as file:
+            file.write(json.dumps(self.record()).encode() + b"\n")
 
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
         """A picture of the answers: one line per rank, time to the right, a mark where something happened."""
@@ -209,7 +210,8 @@ class RunReport:
         axes.plot([], [], color="#0072B2", linewidth=6, label="work")
         axes.plot([], [], color="#56B4E9", linewidth=6, label="on the way, waiting")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
-        figure.savefig(path, dpi=150)
+        axes.title.set_parse_math(False)
+        save_picture(figure, path, dpi=150)
 
 
 #: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.

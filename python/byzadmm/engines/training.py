@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from byzadmm._arrays import Array, as_float
 from byzadmm._roles import Master, Workers, play
-from byzadmm._validation import check_choice
+from byzadmm._validation import check_choice, check_real
 from byzadmm.algorithms import ADMM, SGD
 from byzadmm.results import Result
 from byzadmm.simulation import Progress, _Run, _Setup, simulate
@@ -115,6 +115,8 @@ class Experiment:
         ).newbyteorder("<")
         #: A dual must not leave its range on the way.
         self.shrink = isinstance(self.setup.algorithm, ADMM)
+        if isinstance(self.setup.algorithm, ADMM):
+            check_real(self.setup.algorithm.lam, "lam", low=0.0, strict=True, dtype=self.wire)
         self.has_models = not isinstance(self.setup.algorithm, SGD)
 
     def first_models(self) -> Array | None:
