@@ -26,6 +26,7 @@ _KERNEL_TYPES: dict[str, type[np.generic]] = {
 }  # everything else becomes float64
 _BLOCK = 1 << 15  # rows converted at a time: the float64 temporaries stay small beside the data
 _USUAL_EXPONENT = 400  # squares of differences between float64 values of such sizes neither overflow nor vanish
+_FAR = 1e200  # in units of a column, far enough to be beyond float32 when scaled
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -173,23 +174,29 @@ class _Columns:
             block = x[rows]
             if self.exponent.any():
                 with np.errstate(over="ignore"):  # a test value far beyond those of training
-                    block = np.ldexp(block.astype(np.float64), -self.exponent)
+                    block = np.clip(np.ldexp(block.astype(np.float64), -self.exponent), -_FAR, _FAR)
             yield rows, block - self.low
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """Return the means and deviations of the offsets, in two passes."""
         mean = sum(block.sum(axis=0) for _, block in self.offsets(x)) / len(x)
-        square = sum(((block - mean) ** 2).sum(axis=0) for _, block in self.offsets(x)) / len(x)
+        square = np.zeros_like(mean)
+        for _, block in self.offsets(x):
+            block -= mean
+            square += np.square(block, out=block).sum(axis=0)
+        square /= len(x)
         # A column without spread has a deviation of rounding errors only, which must not be blown up to 1.
         return mean, np.where(self.spread > 0, np.sqrt(square), 0.0)
 
     def scaled(self, x: Array, center: Array | float, spread: Array, bounds: tuple[float, float]) -> Array:
         """Return ``(offset - center) / spread`` within bounds as float32; a constant training column becomes 0."""
-        out = np.zeros(x.shape, dtype=np.float32)
+        out = np.empty(x.shape, dtype=np.float32)
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         for rows, block in self.offsets(x):
+            block -= center
             with np.errstate(over="ignore"):
-                ratio = np.divide(block - center, spread, out=np.zeros_like(block), where=spread > 0)
-            out[rows] = np.clip(ratio, *bounds)
+                block *= inverse
+            out[rows] = np.clip(block, *bounds, out=block)
         return out
 
 
