@@ -107,6 +107,9 @@ def test_means_of_the_largest_numbers(twin: bool) -> None:
     assert rule("phocas", f=1) == pytest.approx(1.5 / 6 + 1 / 6)
     trimmed = rule("weighted_trimmed_mean" if twin else "trimmed_mean", f=2, weights=weights)
     assert trimmed == pytest.approx((-1.0 * (3 - 18 / 7) + 0.5 + 1.0 * (4 - 18 / 7)) / (9 - 36 / 7))
+    X = np.array([[-LARGEST], [LARGEST], [LARGEST]])
+    trimmed = rule("weighted_trimmed_mean" if twin else "trimmed_mean", f=0, weights=[0.1, 1.0, 1.0])
+    assert trimmed == pytest.approx(1.9 / 2.1)
 
 
 def test_mean_of_a_column_does_not_depend_on_the_other_columns() -> None:
