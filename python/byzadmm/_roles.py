@@ -306,8 +306,7 @@ class Master:
             return out
         thrown_out = int(np.sum(self.eliminated >= 0))
         if algorithm.rule == "mean":
-            if _core.mean(heard, out, None, None, threads):
-                _core.mean_scaled(heard, out, None, None, threads)
+            _core.mean(heard, out, None, None, threads)
         elif algorithm.rule == "median":
             _core.median(heard, out, 0, None, threads)
         elif algorithm.rule == "trimmed_mean":
