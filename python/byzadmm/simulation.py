@@ -394,7 +394,7 @@ class _History:
         self.iterations: list[int] = []
         self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
         self.trajectory: dict[str, list[Array]] = {}
-        self.regular = [i for i in range(setup.m) if i not in set(setup.byzantine)]
+        self.regular = np.setdiff1d(np.arange(setup.m), setup.byzantine).tolist()
         if setup.dataset is not None:
             n = len(setup.dataset.train_x)
             rows = np.arange(n) if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
@@ -446,7 +446,8 @@ class _History:
 
     def keep_only(self, iterations: list[int]) -> None:
         """Forget the end of a shorter run, where this one does not evaluate."""
-        kept = [t for t, k in enumerate(self.iterations) if k in set(iterations)]
+        wanted = set(iterations)
+        kept = [t for t, k in enumerate(self.iterations) if k in wanted]
         for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
             values[:] = [values[t] for t in kept]  # type: ignore[index]
 
