@@ -471,7 +471,7 @@ def simulate_many(
     progress: bool | Progress | None = None,
     on_result: Callable[[int, Result | Exception], None] | None = None,
 ) -> list[Result | Exception]:
-    """Run many experiments side by side, one thread each.
+    """Run many experiments side by side, one thread each. Ctrl-C ends them all.
 
     Parameters
     ----------
@@ -499,7 +499,7 @@ def simulate_many(
     """
     todo = [dict(config) for config in configs]
     at_once = check_int(workers, "workers", low=1) if workers is not None else (os.cpu_count() or 1)
-    stop = threading.Event()
+    cancellation = _core.Cancellation()
     lock = threading.Lock()
     done = [0] * len(todo)
     # A run with an impossible number of iterations fails by itself, later.
@@ -510,14 +510,13 @@ def simulate_many(
 
     def run(number: int) -> Result:
         def tick(now: int, _: int) -> None:
-            if stop.is_set():
-                raise InterruptedError("stopped")
             with lock:
                 done[number] = now
                 report(sum(done), total)
 
         config = {"threads": 1} | todo[number] | {"progress": tick}
-        return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
+        with cancellation:
+            return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -534,7 +533,7 @@ def simulate_many(
                     if on_result is not None:
                         on_result(number, results[number])
             except BaseException:
-                stop.set()
+                cancellation.cancel()
                 for future in futures:
                     future.cancel()
                 raise
