@@ -29,7 +29,7 @@ void bind_krum(py::module_& m) {
           bool* said = bad.mutable_data();
           int exponent = 0;
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             exponent = squared_distances<T>(rows.view(), to, said,
                                             resolve_threads(threads, rows.n() * rows.n() * rows.d() / 8));
           }
@@ -47,7 +47,7 @@ void bind_krum(py::module_& m) {
         py::array_t<double> score(n);
         double* to = score.mutable_data();
         {
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           const int team = resolve_threads(threads, 4 * n * n);
           if (w) krum_scores(from, w, n, mass, to, team);
           else krum_scores(from, n, neighbors, to, team);
@@ -65,7 +65,7 @@ void bind_krum(py::module_& m) {
         py::array_t<index_t> chosen(count);
         index_t* to = chosen.mutable_data();
         {
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           bulyan_choice(from, n, f, count, to);
         }
         return chosen;
@@ -83,7 +83,7 @@ void bind_krum(py::module_& m) {
           for (index_t s = 0; s < count * size; ++s)
             if (index[s] < 0 || index[s] >= rows.n()) throw py::value_error("neighbor: expected indices of rows");
           T* to = require_out<T>(out, "out", {count, rows.d()});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           neighbor_means<T>(rows.view(), index, count, size, to, resolve_threads(threads, count * size * rows.d() / 4));
         });
       },
@@ -98,7 +98,7 @@ void bind_krum(py::module_& m) {
           py::array_t<double> factor(rows.n());
           double* shares = factor.mutable_data();
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             centered_clip<T>(rows.view(), tau, n_iter, to, shares, resolve_threads(threads, 4 * rows.n() * rows.d()));
           }
           return factor;
@@ -116,7 +116,7 @@ void bind_krum(py::module_& m) {
           py::array_t<double> norm(rows.n());
           double* lengths = norm.mutable_data();
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             clip<T>(rows.view(), max_norm, to, lengths, resolve_threads(threads, 2 * rows.n() * rows.d()));
           }
           return norm;

@@ -74,7 +74,8 @@ class Workers:
         liars = [] if self._ideal else setup.byzantine
         looks = getattr(setup.attack, "sees", "all") == "all"
         self.held = list(range(setup.m)) if looks and not set(liars).isdisjoint(self.mine) else self.mine
-        self.liars = [worker for worker in liars if worker in set(self.held)]
+        held = set(self.held)
+        self.liars = [worker for worker in liars if worker in held]
         self._own = np.searchsorted(self.held, self.mine)
         self._lying = np.searchsorted(self.held, self.liars)
         n, q, d = len(self.held), len(self.liars), setup.d

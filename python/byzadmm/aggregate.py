@@ -130,7 +130,8 @@ class _Call:
 
     def exclude_nonfinite(self, bearable: int) -> bool:
         """Look closer after a sum was not finite. True: rows were left out, run again without them."""
-        bad = np.flatnonzero(_core.nonfinite_rows(self.rows, self.threads)).tolist()
+        odd = np.asarray(_core.nonfinite_rows(self.rows, self.threads))
+        bad = np.flatnonzero(odd).tolist()
         if not bad or self.nonfinite == "propagate":
             return False
         if self.nonfinite == "raise":
@@ -141,7 +142,7 @@ class _Call:
                 f"at most {bearable} can be left out"
             )
         self.excluded = bad
-        self.kept = [i for i in range(self.n) if i not in set(bad)]
+        self.kept = np.flatnonzero(~odd).tolist()
         return True
 
     def info(self, **details: Any) -> Info:

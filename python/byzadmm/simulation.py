@@ -405,7 +405,7 @@ class _History:
         self.iterations: list[int] = []
         self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
         self.trajectory: dict[str, list[Array]] = {}
-        self.regular = [i for i in range(setup.m) if i not in set(setup.byzantine)]
+        self.regular = np.setdiff1d(np.arange(setup.m), setup.byzantine).tolist()
         if setup.dataset is not None:
             n = len(setup.dataset.train_x)
             rows = np.arange(n) if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
@@ -467,7 +467,8 @@ class _History:
 
     def keep_only(self, iterations: list[int]) -> None:
         """Forget the end of a shorter run, where this one does not evaluate."""
-        kept = [t for t, k in enumerate(self.iterations) if k in set(iterations)]
+        wanted = set(iterations)
+        kept = [t for t, k in enumerate(self.iterations) if k in wanted]
         for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
             values[:] = [values[t] for t in kept]  # type: ignore[index]
 
@@ -491,7 +492,7 @@ def simulate_many(
     progress: bool | Progress | None = None,
     on_result: Callable[[int, Result | Exception], None] | None = None,
 ) -> list[Result | Exception]:
-    """Run many experiments side by side, one thread each.
+    """Run many experiments side by side, one thread each. Ctrl-C ends them all.
 
     Parameters
     ----------
@@ -519,7 +520,7 @@ def simulate_many(
     """
     todo = [dict(config) for config in configs]
     at_once = check_int(workers, "workers", low=1) if workers is not None else (os.cpu_count() or 1)
-    stop = threading.Event()
+    cancellation = _core.Cancellation()
     lock = threading.Lock()
     done = [0] * len(todo)
     # A run with an impossible number of iterations fails by itself, later.
@@ -530,14 +531,13 @@ def simulate_many(
 
     def run(number: int) -> Result:
         def tick(now: int, _: int) -> None:
-            if stop.is_set():
-                raise InterruptedError("stopped")
             with lock:
                 done[number] = now
                 report(sum(done), total)
 
         config = {"threads": 1} | todo[number] | {"progress": tick}
-        return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
+        with cancellation:
+            return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -554,7 +554,7 @@ def simulate_many(
                     if on_result is not None:
                         on_result(number, results[number])
             except BaseException:
-                stop.set()
+                cancellation.cancel()
                 for future in futures:
                     future.cancel()
                 raise

@@ -123,6 +123,7 @@ void pair_sums(Rows<T> x, double* to, int threads) {
       if (kProducts) find_middle(x, lo, hi, middle);
       pack_rows(x, lo, hi, kProducts ? middle : nullptr, rows);
       for (std::size_t p = static_cast<std::size_t>(share); p < blocks.size(); p += static_cast<std::size_t>(shares)) {
+        if (stopping()) return;
         const auto [first_a, first_b] = blocks[p];
         const index_t last_a = std::min(first_a + kBlock, n), last_b = std::min(first_b + kBlock, n);
         for (index_t k = first_b; k < last_b; k += kPairColumns)

@@ -208,6 +208,7 @@ void gram_matrix(const CentredRows<T>& rows, const GramTiling& cut, double* scra
     V* lane_sums = reinterpret_cast<V*>(sums);
     std::fill(sums, sums + n * n * L, 0.0);
     for (index_t t = chunk * cut.tiles / cut.chunks; t < (chunk + 1) * cut.tiles / cut.chunks; ++t) {
+      if (stopping()) return;
       const index_t lo = t * cut.tile, hi = std::min(lo + cut.tile, d), width = (hi - lo + L - 1) / L * L;
       for (index_t i = 0; i < n; ++i) {
         rows.fill(i, lo, hi, y + i * cut.stride);

@@ -81,6 +81,7 @@ inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t c
     score[i] = sum;
   };
   for (index_t i = 0; i < n; ++i) {
+    check_stop();
     const double* row = squared + i * n;
     index_t *others = order.data() + i * n, *end = others;
     for (index_t k = 0; k < n; ++k)
@@ -90,6 +91,7 @@ inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t c
     sum_again(i);
   }
   for (index_t c = 0; c < count; ++c) {
+    check_stop();
     index_t best = 0;
     while (!left[best]) ++best;
     for (index_t i = best + 1; i < n; ++i)

@@ -52,6 +52,7 @@ BYZ_NOINLINE void neighbor_means(Rows<T> x, const index_t* neighbor, index_t cou
           }
         }
       for (index_t i = 0; i < count; ++i) {
+        if (i % 64 == 0 && stopping()) return;
         const unsigned char* mine = subset.get() + i * groups;
         V sum[kVectors] = {};
         for (index_t g = 0; g < groups; ++g) {
