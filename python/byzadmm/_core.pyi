@@ -10,6 +10,7 @@ _Array = NDArray[Any]
 _Rows = _Array | list[_Array]
 _Keep = Sequence[int] | None
 _Weights = NDArray[np.float64] | None
+_Exponents = NDArray[np.int32] | None
 _Stream = tuple[int, int, int]
 
 KNOWN: tuple[str, ...]
@@ -48,11 +49,21 @@ def weighted_trimmed_mean(
 ) -> None: ...
 
 # bind_krum.cpp
-def squared_distances(X: _Rows, threads: int) -> tuple[NDArray[np.float64], NDArray[np.bool_], int]: ...
+def squared_distances(X: _Rows, threads: int) -> tuple[NDArray[np.float64], _Exponents, NDArray[np.bool_]]: ...
 def krum_scores(
-    squared: NDArray[np.float64], neighbors: int, weights: _Weights, mass: float, threads: int
-) -> NDArray[np.float64]: ...
-def bulyan_choice(squared: NDArray[np.float64], f: int, count: int) -> NDArray[np.int64]: ...
+    squared: NDArray[np.float64], exponent: _Exponents, neighbors: int, weights: _Weights, mass: float, threads: int
+) -> tuple[NDArray[np.float64], _Exponents]: ...
+def bulyan_choice(
+    squared: NDArray[np.float64], exponent: _Exponents, f: int, count: int
+) -> NDArray[np.int64]: ...
+def medoid(
+    X: _Rows,
+    squared: NDArray[np.float64],
+    exponent: _Exponents,
+    weights: _Weights,
+    keep: _Keep,
+    threads: int,
+) -> tuple[int, NDArray[np.float64]]: ...
 def neighbor_means(X: _Rows, out: _Array, neighbor: NDArray[np.int64], keep: _Keep, threads: int) -> None: ...
 def centered_clip(
     X: _Rows, out: _Array, tau: float, n_iter: int, keep: _Keep, threads: int
