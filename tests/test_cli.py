@@ -479,6 +479,9 @@ def test_reproduce_finds_out_before_and_loses_nothing_after(call, refused, monke
     Path("out/claims.json").mkdir(parents=True)
     said = refused("reproduce", "example", "--quick", "--out", "out", "--quiet")
     assert said == "out: cannot write 'out/claims.json': Is a directory"
+    Path("file").touch()
+    said = refused("reproduce", "example", "--quick", "--out", "file")
+    assert said == "out: cannot make folder 'file': File exists"
     Path("there/example.csv").mkdir(parents=True)
     ended = call("reproduce", "example", "--quick", "--out", "there", "--quiet")
     assert ended.code == 1

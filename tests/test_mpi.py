@@ -261,6 +261,13 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
     run = mpirun(4, "-m", "byzadmm", "mpi", "run", "--attack", "nonsense", tolerant=False)
     assert run.returncode == 2
     assert run.stderr.count("byzadmm: error: attack: expected one of") == 1
+    unwritable = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--timeline", "no/a.png", "--no-plot")
+    assert (unwritable.returncode, unwritable.stdout) == (2, "")
+    assert "byzadmm: error: timeline: cannot write 'no/a.png': No such file or directory" in unwritable.stderr
+    (tmp_path / "file").touch()
+    unwritable = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--checkpoint", "file", "--no-plot")
+    assert (unwritable.returncode, unwritable.stdout) == (2, "")
+    assert "byzadmm: error: checkpoint: cannot make folder 'file': File exists" in unwritable.stderr
     failing = mpirun(3, "-m", "byzadmm", "mpi", "run", "--rule", "krum", "median", "-f", 3, *QUICK, "--no-plot")
     assert failing.returncode == 2
     assert "krum: f=3 is too large for n=7 workers" in failing.stderr

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 import byzadmm
 from byzadmm import _comparison as comparison
 from byzadmm import _core, aggregators, catalogue, datasets
-from byzadmm._atomic import prepare
+from byzadmm._atomic import prepare, prepare_folder
 from byzadmm._progress import remark
 from byzadmm._validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD
@@ -918,7 +918,7 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
             if path is not None:
                 prepare(path, what)
         if args.checkpoint is not None:
-            Path(args.checkpoint).mkdir(parents=True, exist_ok=True)
+            prepare_folder(args.checkpoint, "checkpoint")
         if not (job.tolerant or args.quiet):
             remark("mpirun without --with-ft ulfm: a rank that dies ends the job")
         code = _carry_out(args, plan, many, lambda: {"mpi": {name: run.record() for name, run in reports.items()}})

@@ -16,7 +16,7 @@ import numpy as np
 
 from byzadmm import __version__, datasets, simulate_many
 from byzadmm._arrays import Array
-from byzadmm._atomic import prepare
+from byzadmm._atomic import prepare, prepare_folder
 from byzadmm._validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
@@ -331,7 +331,7 @@ def reproduce(
     if repeated:
         raise ValueError(f"names: two panels are called {min(repeated)!r}")
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_folder(folder, "out")
     prepare(folder / "claims.json", "out")
     report = Report(count, quick)
     begun = time.perf_counter()
