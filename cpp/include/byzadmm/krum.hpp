@@ -66,8 +66,8 @@ void krum_scores(const N* squared, const double* weight, index_t n, double mass,
 
 /// Bulyan's choice: `count` times the row with the least Krum score among those left (the lowest index among equals),
 /// each with max(1, left - f - 2) neighbors.  chosen: (count), in the order of the choice.  After a choice every score
-/// loses the chosen row or its farthest neighbor; it is summed again once less than half of the last sum remains, so
-/// that what rounding left of the far terms stays small.
+/// loses the chosen row or its farthest neighbor; it is summed again once less than a sixteenth of the last sum
+/// remains, so that what rounding left of the far terms stays small.
 template <class N>
 void bulyan_choice(const N* squared, index_t n, index_t f, index_t count, index_t* chosen) {
   const auto size = static_cast<std::size_t>(n);
@@ -116,7 +116,7 @@ void bulyan_choice(const N* squared, index_t n, index_t f, index_t count, index_
       if (!was_near && !shrinks) continue;
       const N gone = squared[i * n + (was_near ? best : others[last[i]])];
       // With one neighbor, rows that are each other's nearest tie exactly: a rounded difference would decide.
-      if (!shrinks || neighbors == 1 || !(gone < infinite) || score[i] - gone < 0.5 * summed[i]) {
+      if (!shrinks || neighbors == 1 || !(gone < infinite) || score[i] - gone < 0.0625 * summed[i]) {
         sum_again(i);
         continue;
       }

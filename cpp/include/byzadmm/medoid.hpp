@@ -69,15 +69,20 @@ template <class T, class N>
 BYZ_NOINLINE index_t medoid(Rows<T> x, const N* squared, const double* weight, double* score, int threads) {
   using std::sqrt;
   const index_t n = x.n;
-  const auto share = [&](index_t k) { return weight ? weight[k] : 1.0; };
+  std::vector<double> share(static_cast<std::size_t>(n), 1.0);
+  if (weight) std::copy(weight, weight + n, share.begin());
   const auto exponent = [&](index_t i, index_t k) { return Wide(squared[i * n + k]).exponent; };
   std::vector<N> sum(static_cast<std::size_t>(n), N(std::numeric_limits<double>::infinity()));
   N least = sum[0];
   for (index_t i = 0; i < n; ++i) {
-    if (share(i) > 0) {
-      sum[i] = 0;
-      for (index_t k = 0; k < n; ++k)
-        if (share(k) > 0) sum[i] += share(k) * sqrt(squared[i * n + k]);
+    if (share[i] > 0) {
+      N part[4] = {};
+      const auto add = [&](index_t k, N& to) { to += share[k] > 0 ? share[k] * sqrt(squared[i * n + k]) : N(0); };
+      index_t k = 0;
+      for (; k + 4 <= n; k += 4)
+        for (index_t l = 0; l < 4; ++l) add(k + l, part[l]);
+      for (; k < n; ++k) add(k, part[0]);
+      sum[i] = (part[0] + part[1]) + (part[2] + part[3]);
     }
     score[i] = static_cast<double>(sum[i]);
     least = std::min(least, sum[i]);
@@ -86,7 +91,7 @@ BYZ_NOINLINE index_t medoid(Rows<T> x, const N* squared, const double* weight, d
   const std::unique_ptr<double[]> term(new double[static_cast<std::size_t>(n)]);
   index_t best = -1;
   for (index_t i = 0; i < n; ++i) {
-    if (!(share(i) > 0) || limit < sum[i]) continue;
+    if (!(share[i] > 0) || limit < sum[i]) continue;
     if (best < 0) {
       best = i;
       continue;
@@ -94,13 +99,13 @@ BYZ_NOINLINE index_t medoid(Rows<T> x, const N* squared, const double* weight, d
     if (squared[i * n + best] == N(0)) continue;
     const detail::Scale between(exponent(i, best));
     for_tasks(n, threads, [&](index_t k, int) {
-      if (!(share(k) > 0)) return;
+      if (!(share[k] > 0)) return;
       const detail::Scale away(std::max(exponent(i, k), exponent(best, k)));
       term[k] = detail::distance_difference(x.row[i], x.row[best], x.row[k], x.d, between, away);
     });
     double gap = 0;
     for (index_t k = 0; k < n; ++k)
-      if (share(k) > 0) gap += share(k) * term[k];
+      if (share[k] > 0) gap += share[k] * term[k];
     if (gap < 0) best = i;
   }
   return std::max<index_t>(best, 0);
