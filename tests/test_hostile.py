@@ -149,3 +149,13 @@ def test_weights_of_any_size_count_in_a_trimmed_mean_that_cuts_nothing() -> None
     X, weights = np.array([[0.0], [1.0], [1e300]]), [1.0, 1.0, 1e-20]
     trimmed = aggregate.trimmed_mean(X, f=0, weights=weights)
     assert same_bits(trimmed, aggregate.mean(X, weights=weights))
+
+
+@pytest.mark.parametrize("module", [aggregate, reference])
+def test_subnormal_columns_keep_their_digits_under_weights(module: Any) -> None:
+    X, weights = np.array([[5e-324], [1.5e-323], [1e-322], [2e-323], [5e-324]]), [0.25, 0.3, 4.0, 1e-9, 0.1]
+    exact = sum(int(x / 5e-324) * w for x, w in zip(X[:, 0], weights, strict=True)) / sum(weights)
+    assert module.mean(X, weights=weights) == pytest.approx(round(exact) * 5e-324, abs=0)
+    trimmed = module.trimmed_mean if module is aggregate else module.weighted_trimmed_mean
+    assert trimmed(X[:3], f=0, weights=[0.25, 0.25, 0.25]) == 4e-323  # (1 + 3 + 20) / 3 of the smallest number is 8
+    assert trimmed(X[:3], f=1, weights=[0.25, 0.25, 0.25]) == 1.5e-323

@@ -1,9 +1,12 @@
 // Column-wise mean, and the look at rows and columns that follows when a mean was not finite.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <vector>
 
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/views.hpp"
@@ -25,6 +28,10 @@ inline double mean_without_overflow(index_t n, double total, Value value) {
   const bool rounded_up = sum - sum == 0 && mean - mean != 0;
   return rounded_up ? std::copysign(std::numeric_limits<double>::max(), sum) : mean;
 }
+
+/// The power of two that brings `weight` to about 2^500: products with subnormal numbers then keep their digits. What
+/// overflows up there is summed again by mean_without_overflow.
+inline double lift_of(double weight) { return std::ldexp(1.0, 500 - std::ilogb(weight)); }
 
 /// acc_j = sum_i w_i x_ij over columns [lo, hi), in double, rows in order.
 template <class T, class Weight>
@@ -49,17 +56,21 @@ BYZ_ALWAYS_INLINE void add_rows(Rows<T> x, index_t lo, index_t hi, double* BYZ_R
 /// only if n = 1.  Returns whether some out_j is not finite: then some x_ij is not.
 template <class T>
 BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
-  const auto weight_of = [=](index_t i) { return weight ? weight[i] : 1.0; };
-  double total = 0, largest = 0;
-  for (index_t i = 0; i < x.n; ++i) {
-    total += weight_of(i);
-    largest = std::fmax(largest, weight_of(i));
+  double total = static_cast<double>(x.n), largest = 1;
+  std::vector<double> lifted;
+  if (weight) {
+    largest = *std::max_element(weight, weight + x.n);
+    const double lift = detail::lift_of(largest);
+    for (index_t i = 0; i < x.n; ++i) lifted.push_back(weight[i] * lift);
+    total = std::accumulate(lifted.begin(), lifted.end(), 0.0);
+    largest *= lift;
   }
   const index_t tiles = (x.d + detail::kMeanTile - 1) / detail::kMeanTile;
   const std::unique_ptr<bool[]> said(new bool[static_cast<std::size_t>(tiles)]());
   for_tiles(x.d, detail::kMeanTile, threads, [&](index_t lo, index_t hi, int) {
     double acc[detail::kMeanTile];
-    if (weight) detail::add_rows(x, lo, hi, acc, [=](index_t i, T v) { return weight[i] * static_cast<double>(v); });
+    const double* w = weight ? lifted.data() : nullptr;
+    if (w) detail::add_rows(x, lo, hi, acc, [=](index_t i, T v) { return w[i] * static_cast<double>(v); });
     else detail::add_rows(x, lo, hi, acc, [](index_t, T v) { return static_cast<double>(v); });
     double odd = 0;
     for (index_t j = lo; j < hi; ++j) {
@@ -72,7 +83,7 @@ BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
     for (index_t j = lo; j < hi; ++j) {
       if (out[j] - out[j] == 0) continue;
       out[j] = static_cast<T>(detail::mean_without_overflow(x.n, total / largest, [=](index_t i, double unit) {
-        return weight_of(i) / largest * (static_cast<double>(x.row[i][j]) * unit);
+        return (w ? w[i] / largest : 1.0) * (static_cast<double>(x.row[i][j]) * unit);
       }));
       odd += static_cast<double>(out[j] - out[j]);
     }

@@ -61,6 +61,7 @@ template <class T>
 BYZ_NOINLINE void weighted_trimmed_mean(Rows<T> x, const double* weight, double cut, T* out, int threads) {
   double total = 0;
   for (index_t i = 0; i < x.n; ++i) total += weight[i];
+  const double lift = detail::lift_of(total);
   detail::on_sorted_columns(x, weight, out, threads, [=](detail::Weighed<T>* column, index_t n) {
     const double crumb = total * static_cast<double>(n) * 2.3e-16;  // of rounding: it must not let 1e300 in
     double below = 0, kept = 0, sum = 0;
@@ -70,9 +71,9 @@ BYZ_NOINLINE void weighted_trimmed_mean(Rows<T> x, const double* weight, double 
       if (cut > 0) share = inside > crumb ? inside : 0.0;
       below = above;
       kept += share;
-      sum += share * static_cast<double>(column[i].value);
+      sum += share * lift * static_cast<double>(column[i].value);
     }
-    const double mean = sum / kept;
+    const double mean = sum / (kept * lift);
     if (mean - mean == 0) return static_cast<T>(mean);
     return static_cast<T>(detail::mean_without_overflow(n, kept, [=](index_t i, double unit) {
       return column[i].weight * (static_cast<double>(column[i].value) * unit);

@@ -346,9 +346,10 @@ def _best_rows(rows: Array, w: Array) -> Array:
 
 
 def _mean(rows: Array, w: Array) -> Array:
-    """Weighted mean in float64; 64 bits of headroom where a column comes near the largest float."""
+    """Weighted mean in float64; columns near either end of its range are moved away from it."""
     wide = rows.astype(np.float64, copy=False)
-    shift = np.where(np.abs(wide).max(axis=0, initial=0.0) > 2.0**900, 64, 0)
+    top = np.abs(wide).max(axis=0, initial=0.0)
+    shift = np.where(top > 2.0**900, 64, np.where(top < 2.0**-900, -200, 0))
     scaled = np.ldexp(wide, -shift)
     # Rounding may lead out of the range of the values, and at the very top to an infinity.
     middle = np.clip((w @ scaled) / w.sum(), scaled.min(axis=0), scaled.max(axis=0))
