@@ -190,9 +190,8 @@ def test_a_screened_worker_is_named_with_its_reason() -> None:
 
     lie.sends = "dual"  # type: ignore[attr-defined]
     experiment = Experiment(
-        None, None, {"algorithm": ALGORITHMS["admm"], "loss": quadratic(), "attack": lie, "n_byzantine": Q}
+        None, None, {"algorithm": ALGORITHMS["admm"], "loss": quadratic(), "attack": lie}, n_byzantine=Q, iterations=8
     )
-    experiment.arguments["iterations"] = 8
     seen: list[int] = []
     with LocalEngine(experiment) as engine:
         result = engines.lead(experiment, engine, deadline=1.0, watch=seen.append)

@@ -449,7 +449,7 @@ def _check_f(chosen: Sequence[ADMM | RSA | SGD], n: int) -> None:
     for algorithm in chosen:
         try:
             if isinstance(algorithm, SGD):
-                algorithm.native_rule(n)
+                algorithm.check(n)
         except ValueError as error:
             illegal.append(error)
     if len(illegal) == len(chosen):

@@ -44,6 +44,8 @@ class Result:
         With ``record="trajectory"``: "x0" (t, d) and, where there are workers' models, "x" (t, m, d).
     seconds : float
         Time spent in iterations, without evaluation.
+    metrics : dict
+        All curves by name: the four above, and whatever else the loss's ``evaluate`` gave.
     """
 
     config: dict[str, Any]
@@ -57,6 +59,10 @@ class Result:
     eliminated: dict[int, int] = field(default_factory=dict)
     trajectory: dict[str, Array] | None = None
     seconds: float = 0.0
+    metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.metrics = {name: getattr(self, name) for name in _CURVES[1:]} | self.metrics
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one ``.npz`` file, whole or not at all."""
@@ -65,6 +71,8 @@ class Result:
             arrays["x"] = self.x
         for name, values in (self.trajectory or {}).items():
             arrays[f"trajectory_{name}"] = values
+        for name in self.metrics.keys() - set(_CURVES):
+            arrays[f"metric_{name}"] = self.metrics[name]
         about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
         write_npz(path, arrays, about)
 
@@ -84,11 +92,12 @@ class Result:
             eliminated={int(worker): int(k) for worker, k in about["eliminated"].items()},
             trajectory=trajectory or None,
             seconds=float(about["seconds"]),
+            metrics={n.removeprefix("metric_"): v for n, v in arrays.items() if n.startswith("metric_")},
         )
 
     def table(self) -> list[dict[str, float]]:
         """One row per evaluation, the columns that the run has."""
-        columns = {name: getattr(self, name) for name in _CURVES}
+        columns = {"iterations": self.iterations} | self.metrics
         kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
         return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
 
@@ -98,13 +107,13 @@ class Result:
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
         """Draw one curve against iterations on ``ax`` (a new one without it); returns the axes. Needs matplotlib."""
-        if metric not in _CURVES[1:]:
-            raise ValueError(f"metric: expected one of {', '.join(_CURVES[1:])}; got {metric!r}")
+        if metric not in self.metrics:
+            raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
         if ax is None:
             from matplotlib import pyplot
 
             _, ax = pyplot.subplots()
-        ax.plot(self.iterations, getattr(self, metric), label=label or self.config["algorithm"]["name"])
+        ax.plot(self.iterations, self.metrics[metric], label=label or self.config["algorithm"]["name"])
         ax.set_xlabel("iterations")
         ax.set_ylabel(metric.replace("_", " "))
         return ax

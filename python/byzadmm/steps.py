@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from byzadmm._validation import check_real
 
-__all__ = ["Step", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
+__all__ = ["Step", "at", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
 
 Step = Callable[[int], float]
 
@@ -137,3 +137,8 @@ def evaluate(step: Step, name: str, first: int, count: int) -> NDArray[np.float6
         k = first + int(wrong[0])
         raise ValueError(f"{name}: expected a finite number >= 0 at k={k}, got {values[wrong[0]]!r}")
     return values
+
+
+def at(step: Step, name: str, k: int) -> float:
+    """The step size of iteration ``k``, checked like those of :func:`evaluate`."""
+    return float(evaluate(step, name, k, 1)[0])

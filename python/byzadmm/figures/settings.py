@@ -150,7 +150,7 @@ class Settings:
             rule = tuple(replace(link, f=q) if getattr(link, "f", None) == 0 else link for link in rule)
         made = replace(made, rule=rule, f=made.f or q)
         try:
-            made.native_rule(self.n_workers)
+            made.check(self.n_workers)
         except ValueError:
             return None
         return made
@@ -312,7 +312,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         if isinstance(curve.algorithm, SGD):
             absent = settings.n_byzantine if curve.algorithm.ideal else 0
             try:
-                curve.algorithm.native_rule(settings.n_workers - absent)
+                curve.algorithm.check(settings.n_workers - absent)
             except ValueError as error:
                 raise ValueError(f"algorithms.{curve.name}: {error}") from error
     if settings.heat_map and (settings.sweep or settings.quadratic):
