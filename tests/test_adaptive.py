@@ -164,7 +164,6 @@ def test_no_strength_of_the_grid_is_worse(defence: str, family: str) -> None:
     measured = {key: given[key] for key in ("x0", "byzantine", "algorithm")}
     worst = attack.harm(X, lies, **measured)
     kind, setting, low, high = attacks._FAMILIES[family]
-    assert (attack.low, attack.high) == (low, high)
     seed = int(np.random.default_rng(0).integers(2**63))
     for point in [*np.linspace(low, high, 9), strength]:
         member = kind(**{setting: float(point)})
@@ -173,7 +172,7 @@ def test_no_strength_of_the_grid_is_worse(defence: str, family: str) -> None:
         assert harm <= worst
         if harm == worst:
             assert abs(point) >= abs(strength)
-    assert low <= strength <= high
+    assert 1024 * low <= strength <= 1024 * high
     assert np.array_equal(lied, lies)
     again = attack(X, **about(7, liars, algorithm))
     assert np.array_equal(again, lies)
@@ -191,6 +190,53 @@ def test_the_search_comes_close_to_the_maximum_between_two_points() -> None:
     assert found[0] == 3.0
     assert abs(found[1] - 3.21) < 0.21
     assert abs(found[2] - 3.21) < 0.01
+
+
+def follows_up_to(limit: float) -> Any:
+    """A rule that takes the mean of the last rows if it is no farther than that, and of the others otherwise."""
+    return lambda X: X[-2:].mean(axis=0) if np.abs(X[-2:]).max() <= limit else X[:-2].mean(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "limit", "ends"),
+    [
+        ("inner-product", 300.0, (0.0, 10.0)),  # beyond high
+        ("sign-flip", 300.0, (-10.0, 0.0)),  # beyond low
+        ("same-value", 3000.0, (-100.0, 100.0)),  # beyond either
+    ],
+)
+def test_the_range_grows_while_the_harm_does(family: str, limit: float, ends: tuple[float, float]) -> None:
+    X, given = np.ones((9, 4)), about(4, [7, 8])
+    X[:, 0] = 1.5  # so that one end of same-value harms more than the other
+    rule = follows_up_to(limit)
+    free = WorstCase(family, rule, refine=30)
+    measured = {key: given[key] for key in ("x0", "byzantine", "algorithm")}
+    strength, forged = free.search(X, **given)
+    assert np.abs(forged).max() == pytest.approx(limit, rel=1e-3)
+    assert not ends[0] <= strength <= ends[1]
+    bounded = WorstCase(family, rule, low=ends[0], high=ends[1], refine=30)
+    inside, fewer = bounded.search(X, **given)
+    assert ends[0] <= inside <= ends[1]
+    assert free.harm(X, forged, **measured) > 1.7 * free.harm(X, fewer, **measured)
+    # A bound at one end leaves the other one open.
+    half = WorstCase(family, rule, high=ends[1], refine=30).search(X, **given)[0]
+    assert half <= ends[1]
+    assert (half < ends[0]) == (ends[0] < 0)
+    assert free != bounded
+    assert free.describe() != bounded.describe()
+
+
+def test_the_range_grows_at_most_ten_times_and_no_farther_than_the_harm() -> None:
+    X, given = normal(9, 4), about(4, [7, 8])
+    assert WorstCase("inner-product").search(X, **given)[0] == 10240.0  # the mean follows any message
+    tried: list[float] = []
+
+    def counted(rows: Array) -> Array:
+        tried.append(float(np.abs(rows[-1]).max()))
+        return np.asarray(follows_up_to(15.0)(rows))
+
+    WorstCase("same-value", counted, low=-1.0, refine=0).search(np.ones((9, 4)), **given)
+    assert tried[-2:] == [100.0, 200.0]  # no harm at the end of the range, none one doubling farther
 
 
 def test_harm_by_hand() -> None:
@@ -288,7 +334,8 @@ def test_worst_case_in_training(name: str, tmp_path: Path) -> None:
     assert np.array_equal(whole.x0, resumed.x0)
     without = simulate(small_data(), small_parts(), iterations=20, **(run | {"attack": None}))
     assert not np.array_equal(whole.x0, without.x0)
-    expected = {"name": "WorstCase", "family": "MinMax", "rule": None, "low": 0.0, "high": 2.0, "grid": 9, "refine": 6}
+    expected = {"name": "WorstCase", "family": "MinMax", "rule": None, "low": None, "high": None}
+    expected |= {"grid": 9, "refine": 6}
     assert whole.config["attack"] == expected
 
 

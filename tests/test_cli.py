@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import byzadmm
-from byzadmm import ADMM, RSA, SGD, Result, aggregate, aggregators, attacks, cli, datasets, steps
+from byzadmm import ADMM, RSA, SGD, Result, aggregate, aggregators, attacks, catalogue, cli, datasets, steps
 from byzadmm import _comparison as comparison
 from byzadmm.cli import main
 
@@ -146,7 +146,7 @@ def test_run_gives_the_bits_of_simulate(call):
     own = byzadmm.simulate(
         data,
         byzadmm.partition.iid(data.train_y, 20, seed=5),
-        algorithm=comparison.PRESETS["digits"].admm,
+        algorithm=catalogue.PRESETS["digits"].admm,
         attack=attacks.SignFlip(),
         n_byzantine=8,
         iterations=30,
@@ -419,7 +419,7 @@ def test_values_in_text():
 
 
 def test_rsa_steps():
-    preset, one, two = comparison.PRESETS["digits"], steps.constant(1.0), steps.constant(2.0)
+    preset, one, two = catalogue.PRESETS["digits"], steps.constant(1.0), steps.constant(2.0)
     make = comparison.make_algorithm
     assert make("rsa", preset, 8) == RSA(
         lam=preset.rsa.lam, master_step=preset.rsa.master_step, worker_step=preset.rsa.worker_step
@@ -430,7 +430,7 @@ def test_rsa_steps():
 
 
 def test_algorithms_by_name():
-    preset = comparison.PRESETS["mnist"]
+    preset = catalogue.PRESETS["mnist"]
     assert comparison.make_algorithm("admm", preset, 8) == preset.admm
     assert isinstance(comparison.make_algorithm("admm", preset, 8, {"beta": 2.0}), ADMM)
     assert comparison.make_algorithm("ideal", preset, 8) == SGD(step=preset.step, ideal=True)
@@ -439,7 +439,7 @@ def test_algorithms_by_name():
 
 
 def test_every_data_set_has_a_preset():
-    assert {name.replace("-", "_") for name in comparison.PRESETS} == {row.name for row in datasets.available()}
+    assert {name.replace("-", "_") for name in catalogue.PRESETS} == {row.name for row in datasets.available()}
 
 
 def test_verdict():

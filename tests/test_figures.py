@@ -705,7 +705,7 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     assert (out / "maps.png").read_bytes().startswith(b"\x89PNG")
     drawn = (out / "maps.svg").read_text()
     assert "f = 3 is too large" in drawn
-    assert "does not bear so many" in drawn
+    assert "does not tolerate so many" in drawn
 
     text = report.table()
     assert "no claims" not in text

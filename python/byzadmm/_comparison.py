@@ -1,4 +1,4 @@
-"""The experiment behind ``byzadmm run``: settings from names and text, presets, verdicts, the picture."""
+"""The experiment behind ``byzadmm run``: settings from names and text, verdicts, the picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ from byzadmm import aggregate, aggregators, attacks, partition, steps
 from byzadmm._validation import check_choice, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import Attack
+from byzadmm.catalogue import LABELS, Preset, styles
 from byzadmm.results import Result
 
 __all__ = [
     "PAPER",
-    "PRESETS",
-    "Preset",
     "algorithm_names",
     "attack_table",
     "build",
@@ -49,49 +48,6 @@ CLOSE, FAILS = 0.02, 0.5
 
 _NOT_STEPS = ("Step", "evaluate")
 _NOT_SETTINGS = ("X", "center", "nonfinite", "out", "return_info", "rng", "threads", "weights")
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Settings that suit a data set: where the command line starts from.
-
-    Attributes
-    ----------
-    iterations : int
-    scale : number, or None for the data set's own
-    admm, rsa : settings of the two
-    step : of SGD with any rule, and of Ideal SGD
-    """
-
-    iterations: int
-    scale: float | str | None
-    admm: ADMM
-    rsa: RSA
-    step: steps.Step
-
-
-_PIXELS = Preset(  # pixels 0..255 and the steps printed for the sign-flipping attack on MNIST (fig2a)
-    iterations=1000,
-    scale=1.0,
-    admm=ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2, 5), worker_step=steps.inv_sqrt(0.1, 5)),
-    rsa=RSA(lam=0.07, step=steps.power(1e-3)),
-    step=steps.power(1e-4),
-)
-_SMALL = Preset(  # features of size one; chosen on a validation split of digits under sign-flipping, see docs/cli.md
-    iterations=1000,
-    scale=None,
-    admm=ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(10, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3)),
-    rsa=RSA(lam=0.014, step=steps.power(3.0)),
-    step=steps.power(10.0),
-)
-
-PRESETS: dict[str, Preset] = {
-    "digits": _SMALL,
-    "synthetic": _SMALL,
-    "mnist": _PIXELS,
-    "fashion-mnist": _PIXELS,
-    "covtype": replace(_SMALL, rsa=RSA(lam=0.01, step=steps.power(1.0)), step=steps.power(3.0)),
-}
 
 
 def kebab(name: str) -> str:
@@ -321,7 +277,8 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
 
     Examples
     --------
-    >>> from byzadmm._comparison import PRESETS, make_algorithm
+    >>> from byzadmm._comparison import make_algorithm
+    >>> from byzadmm.catalogue import PRESETS
     >>> make_algorithm("admm", PRESETS["digits"], 8, {"lam": 0.1}).lam
     0.1
     """
@@ -335,23 +292,13 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
     if head == "admm":
         return replace(preset.admm, **{key: given[key] for key in ADMM.__dataclass_fields__ if key in given})
     if head == "rsa":
-        return _make_rsa(preset.rsa, given)
+        return preset.rsa.changed(**{key: given[key] for key in RSA.__dataclass_fields__ if key in given})
     common: dict[str, Any] = {key: given[key] for key in ("momentum", "variance_reduction") if key in given}
     common["step"] = given.get("step", preset.step)
     if head in ("sgd", "ideal"):
         return SGD(ideal=head == "ideal", **common)
     rule, f = make_rule(name, given.get("f", q))
     return SGD(rule=rule, f=f, **common)
-
-
-def _make_rsa(base: RSA, given: Mapping[str, Any]) -> RSA:
-    both = {key: given[key] for key in ("master_step", "worker_step") if key in given}
-    lam = given.get("lam", base.lam)
-    if "step" in given and not both:
-        return RSA(lam=lam, step=given["step"])
-    start = given.get("step")
-    ends = {"master_step": start or base.master_step, "worker_step": start or base.worker_step} | both
-    return RSA(lam=lam, **ends)
 
 
 def verdict(accuracy: float, ideal: float | None) -> str:
@@ -370,31 +317,26 @@ def verdict(accuracy: float, ideal: float | None) -> str:
     return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.3f} below"
 
 
-#: Colours of Okabe and Ito, which colour-blind readers tell apart; line styles for print.
-_COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
-_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-
-
 def draw(path: str | Path, results: Sequence[tuple[str, Result]], title: str) -> None:
-    """Accuracy against iterations, one curve per algorithm, Ideal in black. Needs matplotlib; leaves no state in it."""
+    """Accuracy against iterations, one curve per algorithm. Needs matplotlib; leaves no state in it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
-    drawn = 0
     metric, label = "accuracy", "test accuracy"
     if all(math.isnan(result.accuracy[-1]) for _, result in results):  # a problem without a test set
         metric, label = "loss", "loss"
+    looks = styles([name for name, _ in results])
     for name, result in results:
-        if name == "ideal":
-            axes.plot(result.iterations, getattr(result, metric), color="black", linewidth=1.2, label="Ideal", zorder=1)
-            continue
-        style: dict[str, Any] = {
-            "color": _COLOURS[drawn % len(_COLOURS)],
-            "linestyle": _STYLES[drawn % len(_STYLES)],
-        }
-        axes.plot(result.iterations, getattr(result, metric), linewidth=2, label=name, zorder=2, **style)
-        drawn += 1
+        axes.plot(
+            result.iterations,
+            getattr(result, metric),
+            color=looks[name].color,
+            linestyle=looks[name].line,
+            linewidth=1.5 if name == "ideal" else 2,
+            label=LABELS.get(name, name),
+            zorder=3 if name == "ideal" else 2,  # dotted: what it coincides with stays visible
+        )
     axes.set(xlabel="iterations", ylabel=label, title=title)
     if metric == "accuracy":
         axes.set_ylim(0, 1)

@@ -385,6 +385,8 @@ _FAMILIES: dict[str, tuple[type[Attack], str, float, float]] = {
     "gaussian": (Gaussian, "std", 0.0, 200.0),
 }
 _GOLDEN = (math.sqrt(5) - 1) / 2
+#: How often an end of a family's range may double.
+_DOUBLINGS = 10
 
 
 @dataclass(frozen=True)
@@ -394,6 +396,9 @@ class WorstCase(Attack):
     ``argmax_s harm(attack_s)`` over ``grid`` even strengths in ``[low, high]`` and ``refine`` steps of golden-section
     search around the best of them; :meth:`harm` says what harm is. The best strength that was tried is taken, of
     equally harmful ones the smallest in size: so never less harm than any strength of the grid.
+
+    An end that was not given is where the search begins, not where it ends: the strength doubles from there as long as
+    every doubling adds harm, at most 10 times.
 
     Parameters
     ----------
@@ -405,7 +410,7 @@ class WorstCase(Attack):
         The rule to harm, whatever :func:`byzadmm.aggregators.make` takes; the ``f`` of a name is the number of liars.
         None: the defence of the algorithm in use.
     low, high : float
-        Range of the strength; that of the family without them.
+        Range of the strength. One that is given is a bound; by default the range is that of the family, and grows.
     grid : int >= 2
     refine : int >= 0
 
@@ -415,10 +420,12 @@ class WorstCase(Attack):
     >>> from byzadmm import SGD, attacks
     >>> messages = np.array([[1.0], [2.0], [3.0], [2.0], [2.0]])
     >>> given = dict(x0=np.zeros(1), k=1, byzantine=[3, 4], rng=np.random.default_rng(0), algorithm=SGD())
-    >>> attacks.WorstCase("inner-product", rule="median").search(messages, **given)[0]  # any lie <= 1 is as good
+    >>> attacks.WorstCase("inner-product", rule="median").search(messages, **given)[0]  # anything <= 1 is as good
     0.0
-    >>> attacks.WorstCase("inner-product").search(messages, **given)[0]  # the mean follows any lie
+    >>> attacks.WorstCase("inner-product", high=10).search(messages, **given)[0]  # the mean follows any forged message
     10.0
+    >>> attacks.WorstCase("inner-product").search(messages, **given)[0]  # and ten doublings further
+    10240.0
     """
 
     family: str | Callable[[float], Any] = "alie"
@@ -430,13 +437,14 @@ class WorstCase(Attack):
 
     def __post_init__(self) -> None:
         known = self._known()
-        for name, usual in zip(("low", "high"), known[2:] if known is not None else (None, None), strict=True):
-            value = usual if getattr(self, name) is None else check_real(getattr(self, name), name)
-            if value is None:
+        for name in ("low", "high"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_real(getattr(self, name), name))
+            elif known is None:
                 raise ValueError(f"{name}: a family of your own needs it")
-            object.__setattr__(self, name, value)
-        if not self._range[0] < self._range[1]:
-            raise ValueError(f"high: expected more than low={self.low}, got {self.high}")
+        low, high = self._range
+        if not low < high:
+            raise ValueError(f"high: expected more than low={low}, got {high}")
         check_int(self.grid, "grid", low=2)
         check_int(self.refine, "refine", low=0)
         if self.rule is not None:
@@ -500,8 +508,17 @@ class WorstCase(Attack):
             return -tried[-1][0]
 
         points = np.linspace(*self._range, self.grid).tolist()
-        for strength in points:
-            at(strength)
+        ends = [at(strength) for strength in points]
+        for given, first, reached, side in ((self.low, points[0], ends[0], -1), (self.high, points[-1], ends[-1], 1)):
+            # Outward from an end that is no bound; the first point without growth stays, as the far side of a peak.
+            strength = first
+            while given is None and first * side > 0 and abs(strength) < abs(first) * 2**_DOUBLINGS:
+                strength *= 2
+                points.append(strength)
+                before, reached = reached, at(strength)
+                if not reached > before:
+                    break
+        points.sort()
         top = points.index(min(tried)[2])
         left, right = points[max(top - 1, 0)], points[min(top + 1, len(points) - 1)]
         inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
@@ -555,9 +572,9 @@ class WorstCase(Attack):
 
     @property
     def _range(self) -> tuple[float, float]:
-        assert self.low is not None
-        assert self.high is not None
-        return self.low, self.high
+        """What was given, and the family's own ends for what was not."""
+        low, high = (self._known() or (None, None, math.nan, math.nan))[2:]
+        return (low if self.low is None else self.low), (high if self.high is None else self.high)
 
     def _known(self) -> tuple[type[Attack], str, float, float] | None:
         if isinstance(self.family, str):

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import byzadmm
 from byzadmm import _comparison as comparison
-from byzadmm import _core, aggregators, datasets
+from byzadmm import _core, aggregators, catalogue, datasets
 from byzadmm._validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.results import Result
@@ -250,7 +250,7 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
-    parser.add_argument("--json", action="store_true", help="print JSON: claims and files")
+    parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -315,13 +315,15 @@ def _plan(args: argparse.Namespace) -> _Plan:
 
 
 def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
-    dataset_name = check_choice(comparison.kebab(args.dataset), "dataset", comparison.PRESETS)
-    preset = comparison.PRESETS[dataset_name]
+    dataset_name = check_choice(comparison.kebab(args.dataset), "dataset", catalogue.PRESETS)
+    preset = catalogue.PRESETS[dataset_name]
     q = check_int(args.n_byzantine, "n_byzantine", low=0, high=check_int(args.n_workers, "n_workers", low=1))
     algorithms = _algorithms(args, preset, q)
     attack = comparison.make_attack(args.attack)
     total = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
     data = datasets.load(dataset_name.replace("-", "_"), data_dir=args.data_dir, scale=_scale(args.scale, preset))
+    if args.scale is not None:  # for which the preset is not
+        algorithms = _algorithms(args, catalogue.preset_for(data), q)
     common = {
         "dataset": data,
         "parts": _parts(args, data.train_y),
@@ -415,7 +417,7 @@ def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable
     return BAD_INPUT if failed else 0
 
 
-def _algorithms(args: argparse.Namespace, preset: comparison.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
+def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
     """Ideal first, as the line that the others are measured by."""
     named = args.algorithm or (["sgd"] if args.rule else comparison.PAPER)
     wanted = list(dict.fromkeys(name.lower() for name in named))
@@ -469,7 +471,7 @@ def _parts(args: argparse.Namespace, labels: Any) -> Any:
     return table[name](**given, **settings)
 
 
-def _scale(text: str | None, preset: comparison.Preset) -> Any:
+def _scale(text: str | None, preset: catalogue.Preset) -> Any:
     if text is None:
         return preset.scale
     try:
@@ -583,7 +585,8 @@ def _reproduce(args: argparse.Namespace) -> int:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
         files = [str(path) for path in report.paths]
         about |= {"interrupted": report.interrupted, "failed": report.failed}
-        _print_json(about | {"claims": claims, "files": files})
+        finals = [row for panel in report.panels.values() for row in panel.finals()]
+        _print_json(about | {"claims": claims, "finals": finals, "files": files})
     else:
         print(report.table())
         if not args.quiet:
@@ -638,7 +641,7 @@ def _data(args: argparse.Namespace) -> int:
     if action == "path":
         paths = datasets.search_path(args.data_dir)
     else:
-        name = check_choice(comparison.kebab(args.name), "name", comparison.PRESETS)
+        name = check_choice(comparison.kebab(args.name), "name", catalogue.PRESETS)
         paths = datasets.fetch(name.replace("-", "_"), data_dir=args.data_dir)
         if not paths:
             _remark(f"{name}: nothing to fetch, it is always there")

@@ -106,21 +106,36 @@ class Result:
         return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
-        """Draw one curve against iterations on ``ax`` (a new one without it); returns the axes. Needs matplotlib."""
+        """Draw one curve against iterations on ``ax``, by default a new one, and return the axes. Needs matplotlib.
+
+        The label says which algorithm and rule it is by default. Color and line are those of the algorithm in every
+        picture of byzadmm; if the axes have a curve of that color already, another one.
+        """
         if metric not in self.metrics:
             raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
         if ax is None:
             from matplotlib import pyplot
 
             _, ax = pyplot.subplots()
-        ax.plot(self.iterations, self.metrics[metric], label=label or self.config["algorithm"]["name"])
+        from matplotlib.colors import to_hex
+
+        from byzadmm.catalogue import label_of, styles
+
+        name, usual = label_of(self.config["algorithm"])
+        look = styles([name], [to_hex(line.get_color()) for line in ax.get_lines()])[name]
+        given = usual if label is None else label
+        ax.plot(self.iterations, self.metrics[metric], label=given, color=look.color, linestyle=look.line)
         ax.set_xlabel("iterations")
         ax.set_ylabel(metric.replace("_", " "))
+        ax.legend()
         return ax
 
     def __repr__(self) -> str:
         last = self.accuracy[-1] if len(self.accuracy) else float("nan")
-        return f"<Result {self.config['algorithm']['name']}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
+        from byzadmm.catalogue import label_of
+
+        name = label_of(self.config["algorithm"])[1]
+        return f"<Result {name}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
 
 
 def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dict[str, Any]) -> None:

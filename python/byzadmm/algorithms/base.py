@@ -20,10 +20,19 @@ from byzadmm._arrays import Array
 from byzadmm._describe import describe, settings_of
 
 if TYPE_CHECKING:
+    from byzadmm.catalogue import Preset
+    from byzadmm.datasets import Dataset
     from byzadmm.training.experiment import Experiment
     from byzadmm.training.workers import Group
 
 __all__ = ["Algorithm", "Heard", "State"]
+
+def preset(data: Dataset) -> Preset:
+    """Settings for ``data``. Imported when asked for: the catalogue is made of the algorithms' classes."""
+    from byzadmm.catalogue import preset_for
+
+    return preset_for(data)
+
 
 #: Arrays by name: what one side of a run holds from one round to the next.
 State = dict[str, Array]

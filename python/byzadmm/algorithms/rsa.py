@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from byzadmm import _core, steps
 from byzadmm._arrays import Array
 from byzadmm._validation import check_real
-from byzadmm.algorithms.base import Algorithm, Heard, State
+from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 
 if TYPE_CHECKING:
+    from byzadmm.datasets import Dataset
     from byzadmm.training.experiment import Experiment
     from byzadmm.training.workers import Group
 
@@ -23,6 +24,9 @@ __all__ = ["RSA"]
 @dataclass(frozen=True)
 class RSA(Algorithm):
     """RSA, the subgradient method on the same problem (``eq:rsa-update``).
+
+    Steps have no default: :meth:`for_dataset` has settings for your data. That of ``lam`` is for MNIST with pixels
+    0..255.
 
     Parameters
     ----------
@@ -48,12 +52,44 @@ class RSA(Algorithm):
         check_real(self.lam, "lam", low=0.0, strict=True)
         given = (self.step is not None, self.master_step is not None, self.worker_step is not None)
         if given not in ((True, False, False), (False, True, True)):
-            raise ValueError("RSA: expected either step, or master_step and worker_step")
+            raise ValueError(
+                "RSA: expected either step, or master_step and worker_step; "
+                "RSA.for_dataset(data) has settings for your data"
+            )
         if self.step is not None:
             object.__setattr__(self, "master_step", self.step)
             object.__setattr__(self, "worker_step", self.step)
         steps.check_step(self.master_step, "master_step")
         steps.check_step(self.worker_step, "worker_step")
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> RSA:
+        """Settings for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`.
+
+        Examples
+        --------
+        >>> from byzadmm import RSA, datasets
+        >>> RSA.for_dataset(datasets.load("digits")).step
+        Power(c=3.0, p=0.5)
+        """
+        return preset(data).rsa.changed(**changes)
+
+    def changed(self, **changes: Any) -> RSA:
+        """The same with other settings; ``step`` is for the ends that have none of their own among the changes.
+
+        Examples
+        --------
+        >>> from byzadmm import RSA, steps
+        >>> rsa = RSA(lam=0.1, step=steps.power(3.0)).changed(worker_step=steps.constant(1.0))
+        >>> rsa.master_step, rsa.worker_step
+        (Power(c=3.0, p=0.5), Constant(a=1.0))
+        """
+        step = changes.pop("step", self.step)
+        if step is None or changes.keys() & {"master_step", "worker_step"}:
+            held: dict[str, Any] = {"master_step": step or self.master_step, "worker_step": step or self.worker_step}
+        else:
+            held = {"step": step}
+        return RSA(**({"lam": self.lam} | held | changes))
 
     def worker_state(self, group: Group) -> State:
         return {"x": group.models()}

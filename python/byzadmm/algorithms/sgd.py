@@ -13,10 +13,11 @@ from byzadmm import _core, aggregators, steps
 from byzadmm._arrays import Array, checked_vector
 from byzadmm._describe import describe
 from byzadmm._validation import check_choice, check_real
-from byzadmm.algorithms.base import Algorithm, Heard, State
+from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.saga import Saga
 
 if TYPE_CHECKING:
+    from byzadmm.datasets import Dataset
     from byzadmm.training.experiment import Experiment
     from byzadmm.training.workers import Group
 
@@ -36,6 +37,8 @@ class SGD(Algorithm):
     """Stochastic gradient descent at the master, the workers' gradients combined by a rule.
 
     ``x0 <- x0 - a (rule(g_1, ..., g_m) + rho x0)``
+
+    The default step is for MNIST with pixels 0..255: :meth:`for_dataset` has one for your data.
 
     Parameters
     ----------
@@ -92,6 +95,18 @@ class SGD(Algorithm):
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
         if self.variance_reduction is not None:
             check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
+        """The step for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`, with a rule of your choice.
+
+        Examples
+        --------
+        >>> from byzadmm import SGD, datasets
+        >>> SGD.for_dataset(datasets.load("digits"), rule="krum", f=8).step
+        Power(c=10.0, p=0.5)
+        """
+        return SGD(**({"step": preset(data).step} | changes))
 
     @cached_property
     def _chain(self) -> aggregators.Chain:

@@ -1,7 +1,8 @@
-"""Panels drawn in the paper's layout: PNG and SVG, told apart by colour, line style and marker alike."""
+"""Panels drawn in the paper's layout: PNG and SVG, told apart by color, line style and marker alike."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from byzadmm.algorithms import SGD
+from byzadmm.catalogue import styles
 
 if TYPE_CHECKING:
     from byzadmm.figures.run import HeatMap, Panel
+    from byzadmm.figures.settings import Curve
 
 __all__ = ["draw"]
 
-# Okabe and Ito's colours, which colour-blind people tell apart: colour, line, marker.
-_LOOKS: dict[str, tuple[str, Any, str]] = {
-    "admm": ("#D55E00", "-", "o"),
-    "rsa": ("#0072B2", "--", "s"),
-    "ideal": ("#000000", ":", "*"),
-    "sgd": ("#999999", "-.", "x"),
-    "geometric-median": ("#009E73", (0, (5, 1)), "^"),
-    "median": ("#CC79A7", (0, (3, 1, 1, 1)), "v"),
-    "trimmed-mean": ("#56B4E9", (0, (1, 1)), "D"),
-}
-_SWEEP = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7")
-_MARKERS = "os^vDPX"
 _EXAMPLE_POINTS = 101
-_LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+_INCHES = 0.0085  # width of a letter per point of its size
 
 
 def draw(panel: Panel, folder: Path) -> list[Path]:
@@ -93,23 +84,43 @@ def _draw_maps(panel: HeatMap) -> Figure:
     across = len({q for q, _ in panel.maps()})
     down = len(panel.maps()) // across
     n_rows, n_columns = len(panel.rows_shown()), len(panel.attacks_shown())
-    size = (3.0 + across * (0.3 + 0.58 * n_columns), 1.9 + down * (0.4 + 0.235 * n_rows))
-    figure = Figure(figsize=size, layout="constrained")
+    titles = [_map_title(panel, number) for number in range(len(panel.maps()))]
+    longest = max(len(line) for title in titles for line in title.splitlines())
+    # A map has room for its columns and for its title.
+    width = 3.0 + across * (0.3 + max(0.58 * n_columns, _INCHES * 13 * longest))
+    height = 2.1 + down * (0.6 + 0.235 * n_rows)
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     for number, ax in enumerate(axes.flat):
         image = _draw_map(panel, number, ax, first=number < across)
-    bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.01, aspect=30)
+        ax.set_title(titles[number], fontsize=13)
+    bar = figure.colorbar(image, ax=axes, shrink=min(1.0, max(0.6, 3.0 / height)), pad=0.01, aspect=30)
     bar.set_ticks([0, 25, 50, 75, 100])
     bar.set_label("final test accuracy in %", fontsize=12)
-    figure.suptitle(_title(panel), fontsize=15)
+    figure.suptitle(_in_lines(_title(panel), width, 15), fontsize=15)
     remarks = []
     if any(curve.kind == "ideal" for curve in panel.curves):
-        remarks.append("Ideal SGD: without the Byzantine workers, who are honest under “none”")
+        honest = ", who are honest under “none”" if None in panel.settings.attacks else ""
+        remarks.append(f"Ideal SGD: without the Byzantine workers{honest}")
     if not all(panel.legal(number, curve) for number in range(len(panel.maps())) for curve in panel.rows_shown()):
-        remarks.append("hatched: the rule does not bear so many")
-    figure.supxlabel("; ".join(remarks), fontsize=12)
+        remarks.append("hatched: the rule does not tolerate so many")
+    figure.supxlabel(_in_lines("; ".join(remarks), width, 12), fontsize=12)
     return figure
+
+
+def _in_lines(text: str, width: float, size: float) -> str:
+    """Words of that size broken into lines that fit into so many inches."""
+    room = int(width / (_INCHES * size))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
+
+
+def _map_title(panel: HeatMap, number: int) -> str:
+    q, partition = panel.maps()[number]
+    ideal = panel.ideal(number)
+    words = {"iid": "i.i.d.", "by-label": "data by label"}.get(partition, panel.settings.words(partition))
+    title = f"{q} of {panel.settings.n_workers} Byzantine, {words}"
+    return title if ideal is None else f"{title}\n(Ideal SGD: {100 * ideal:.0f})"
 
 
 def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
@@ -127,7 +138,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
         for j in range(len(columns)):
             legal = panel.legal(number, curve)
             if legal or j == 0:
-                # Dark letters on the bright half of the colours.
+                # Dark letters on the bright half of the colors.
                 ax.text(
                     j if legal else (len(columns) - 1) / 2,
                     i,
@@ -145,12 +156,12 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
     ax.set_xticks(range(len(columns)), columns, fontsize=12, rotation=25, ha="left", rotation_mode="anchor")
     ax.tick_params(length=0, top=first, labeltop=first, bottom=False, labelbottom=False)
     ax.spines[:].set_visible(False)
-    q, partition = panel.maps()[number]
-    ideal = panel.ideal(number)
-    words = {"iid": "i.i.d. data", "by-label": "data by label"}.get(partition, f"{partition} data")
-    title = f"{q} of {panel.settings.n_workers} Byzantine, {words}"
-    ax.set_title(title if ideal is None else f"{title} (Ideal SGD: {100 * ideal:.0f})", fontsize=13)
     return image
+
+
+def _has_look(curve: Curve) -> bool:
+    """Not so SGD with a rule of its own."""
+    return curve.kind != "sgd" or (isinstance(curve.algorithm, SGD) and curve.algorithm.rule == "mean")
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
@@ -159,43 +170,42 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
     # The example settles early: its first iterations are the picture, its end gives the limits.
     shown = min(len(panel.iterations), _EXAMPLE_POINTS) if example else len(panel.iterations)
     x = panel.iterations[:shown]
+    # Runs of one kind look alike, as printed and tuned; a sweep and rules of their own have a look per curve.
+    shared = {} if panel.settings.sweep else {c.name: c.kind for c in panel.curves if _has_look(c)}
+    looks = styles([shared.get(curve.name, curve.name) for curve in panel.curves])
     for place, curve in enumerate(panel.curves):
         values = panel.values[number, curve.name][:, :shown]
-        # SGD with a rule of its own has no look of its own.
-        if panel.settings.sweep or (curve.kind == "sgd" and curve.algorithm.rule != "mean"):  # type: ignore[union-attr]
-            colour, line, marker = _SWEEP[place % 7], _LINES[place % 7], _MARKERS[place % 7]
-        else:
-            colour, line, marker = _LOOKS[curve.kind]
+        look = looks[shared.get(curve.name, curve.name)]
         hollow = curve.printed and curve.kind == "admm" and not example
         mean = values.mean(axis=0)
         # Curves that lie on each other are told apart by their final accuracy.
         final = float(mean[-max(1, len(mean) // 5) :].mean())
         label = _literal(curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}")
         if len(values) > 1:
-            ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+            ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.15, linewidth=0)
         ax.plot(
             x,
             mean,
-            color=colour,
-            linestyle="--" if hollow else line,
-            marker=marker,
+            color=look.color,
+            linestyle="--" if hollow else look.line,
+            marker=look.marker,
             markevery=(round(place * spacing / len(panel.curves)), spacing),
             markersize=5,
-            markerfacecolor="white" if hollow else colour,
+            markerfacecolor="white" if hollow else look.color,
             linewidth=1.6,
             label=label,
             zorder=3 if curve.kind == "admm" else 2,
         )
         if example:
             limit = float(panel.values[number, curve.name][0, -1])
-            ax.axhline(limit, color=colour, linestyle=":", linewidth=0.9)
+            ax.axhline(limit, color=look.color, linestyle=":", linewidth=0.9)
             ax.annotate(
                 f"{limit:.3f}",
                 (1.0, limit),
                 xycoords=("axes fraction", "data"),
                 xytext=(3, 7 * (1 if place == 0 else -1)),
                 textcoords="offset points",
-                color=colour,
+                color=look.color,
                 fontsize=8,
                 va="center",
             )

@@ -26,6 +26,7 @@ from byzadmm.results import Result
 
 __all__ = ["HeatMap", "Panel", "Report", "reproduce", "runs_of"]
 
+_LABEL_WIDTH = 50  # of a table's first column
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
 
 
@@ -82,6 +83,33 @@ class Panel:
             for (plot, name), values in self.values.items()
             for iteration, column in zip(self.iterations, values.T, strict=True)
         ]
+
+    def final_of(self, plot: int, name: str) -> dict[str, float]:
+        """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
+        values = self.values[plot, name]
+        ends = values[:, -1] if self.settings.quadratic else late(values).mean(axis=1)
+        return {"mean": float(ends.mean()), "low": float(ends.min()), "high": float(ends.max())}
+
+    def finals(self) -> list[dict[str, Any]]:
+        """One row per plot and curve."""
+        return [
+            {"figure": self.name, "attack": self.plots[plot], "algorithm": name} | self.final_of(plot, name)
+            for plot, name in self.values
+        ]
+
+    def table(self) -> str:
+        """The finals as text, a table per plot."""
+        width = max(len(curve.label[:_LABEL_WIDTH]) for curve in self.curves)
+        shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
+        parts = []
+        for plot, title in enumerate(self.plots):
+            lines = [f"{self.name}: final {self.quantity}, {title}"]
+            lines += [" " * width + "".join(f"{column:>8}" for column in shown)] if self.seeds > 1 else []
+            for curve in self.curves:
+                found = self.final_of(plot, curve.name)
+                lines.append(f"{curve.label[:_LABEL_WIDTH]:<{width}}" + "".join(f"{found[key]:8.3f}" for key in shown))
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
 
     def write(self, folder: Path) -> list[Path]:
         """PNG, SVG, CSV and JSON; without matplotlib the numbers only."""
@@ -167,12 +195,17 @@ class HeatMap(Panel):
                 rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
         return rows
 
+    def finals(self) -> list[dict[str, Any]]:
+        """The rows of what was run."""
+        return [row for row in self.rows() if row["mean"] != ""]
+
     def table(self, *, markdown: bool = False) -> str:
         """Every map as text, in percent: columns are attacks, named above them."""
         parts = []
         for number, (q, partition) in enumerate(self.maps()):
             ideal = self.ideal(number)
-            head = f"q = {q}, {partition}" + ("" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}")
+            head = f"q = {q}, {self.settings.words(partition)}"
+            head += "" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}"
             names = [curve.label for curve in self.rows_shown()]
             cells = [
                 [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
@@ -184,10 +217,12 @@ class HeatMap(Panel):
                 lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in zip(names, cells, strict=True)]
             else:
                 width = max(map(len, names))
+                # Names of attacks in full where there is room, else as much of them as fits.
+                column = max(6, min(max(map(len, self.attacks_shown())) + 2, (80 - width) // len(self.attacks_shown())))
                 lines = [f"{self.name}: final accuracy in %, {head}"]
-                lines += [" " * width + "".join(f"{name[:5]:>6}" for name in self.attacks_shown())]
+                lines += [" " * width + "".join(f"{name[: column - 1]:>{column}}" for name in self.attacks_shown())]
                 lines += [
-                    f"{name:<{width}}" + "".join(f"{cell:>6}" for cell in row)
+                    f"{name:<{width}}" + "".join(f"{cell:>{column}}" for cell in row)
                     for name, row in zip(names, cells, strict=True)
                 ]
             parts.append("\n".join(lines))
@@ -226,11 +261,11 @@ class Report:
     interrupted: bool = False
 
     def table(self) -> str:
-        """The claims, and the heat maps, as text of at most 80 columns."""
+        """The claims, and the accuracies of panels about which there are none, as text of at most 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
-        maps = [panel.table() for panel in self.panels.values() if isinstance(panel, HeatMap)]
-        # A run of heat maps alone has no claims, and need not say so.
-        text += "\n\n".join(([claims_table(self.claims)] if self.claims or not maps else []) + maps)
+        judged = {claim.figure for claim in self.claims}
+        tables = [panel.table() for name, panel in self.panels.items() if name not in judged]
+        text += "\n\n".join(([claims_table(self.claims)] if self.claims or not tables else []) + tables)
         return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
 
 

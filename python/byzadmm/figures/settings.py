@@ -13,6 +13,7 @@ from byzadmm import attacks, losses, partition, steps
 from byzadmm._comparison import make_rule
 from byzadmm._validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.catalogue import LABELS
 from byzadmm.datasets import Dataset
 
 if sys.version_info >= (3, 11):
@@ -170,6 +171,10 @@ class Settings:
             if isinstance(curve.algorithm, ADMM)
             for lam in self.sweep
         )
+
+    def words(self, partition: str) -> str:
+        """A partition by name, with ``alpha`` where it has one."""
+        return f"Dirichlet({self.alpha:g})" if partition == "dirichlet" else partition
 
     def quick(self) -> Settings:
         """The same with a fifth of the iterations, for a first look; not the paper's."""
@@ -414,17 +419,6 @@ def _curves(value: Any, name: str) -> tuple[Curve, ...]:
     return tuple(_curve(key, _Table(entry, f"{name}.{key}.")) for key, entry in value.items())
 
 
-_LABELS = {
-    "admm": "ADMM",
-    "rsa": "RSA",
-    "sgd": "SGD",
-    "ideal": "Ideal SGD",
-    "median": "Median",
-    "geometric-median": "Geometric median",
-    "trimmed-mean": "Trimmed mean",
-}
-
-
 def _curve(name: str, table: _Table) -> Curve:
     kind = table.take("kind", lambda v, n: check_choice(v, n, KINDS), name.removesuffix("-tuned"))
     if kind not in KINDS:
@@ -432,7 +426,7 @@ def _curve(name: str, table: _Table) -> Curve:
     printed = table.take("printed", _flag, False)
     added = " (printed)" if printed else " (tuned)" if name.endswith("-tuned") else ""
     rule = table.values.get("rule") if kind == "sgd" else None
-    label = table.take("label", _string, rule if isinstance(rule, str) else _LABELS[kind] + added)
+    label = table.take("label", _string, rule if isinstance(rule, str) else LABELS[kind] + added)
     validation = table.take("validation", lambda v, n: check_real(v, n, low=0.0, high=1.0), None)
     given: dict[str, Any] = {}
     for key in KINDS[kind]:
