@@ -11,6 +11,7 @@ import lzma
 import os
 import socket
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -315,12 +316,18 @@ def test_from_libsvm_splits_and_maps_labels(tmp_path: Path) -> None:
         ("1 1:inf", "line 2: expected 'label"),
         ("1 1:" + "x" * 99, r"line 2: expected .* got '1 1:x+\.\.\.'"),
         ("\x00\xff", "line 2: expected 'label"),
-        ("1 0:3", "line 2: expected indices >= 1, got '1 0:3'"),
+        ("1 0:3", r"line 2: expected indices in \[1, 2147483648\], got '1 0:3'"),
         ("1 2:3 1:4", "line 2: expected ascending indices, got"),
         ("1 2:3 2:4", "line 2: expected ascending indices, got"),
         ("1 1:1e39", "line 2: expected values within float32, got"),
         ("1e999 1:1", "line 2: expected a finite label, got"),
-        ("1 99999999999999999999999:1", "2 rows of .* features do not fit a dense array of 8 GiB"),
+        ("1 2147483648:1", "2 rows of 2147483648 features do not fit a dense array of 8 GiB"),
+        ("1 2147483649:1", "line 2: expected indices in"),
+        pytest.param("1 " + "9" * 400 + ":1", "line 2: expected indices in", id="index of 400 digits"),
+        # For ever, if there were two ways to read a number.
+        pytest.param("1" * 1_000_000 + "x", "line 2: expected 'label", id="label of a million digits"),
+        pytest.param("1 1:" + "1" * 1_000_000 + "x", "line 2: expected 'label", id="value of a million digits"),
+        pytest.param("1" + " 1:1" * 100_000 + "x", "line 2: expected 'label", id="many values"),
     ],
 )
 def test_libsvm_malformed_line(tmp_path: Path, line: str, message: str) -> None:
@@ -338,11 +345,28 @@ def test_libsvm_line_number_counts_blocks(tmp_path: Path, monkeypatch: pytest.Mo
         datasets.from_libsvm(path)
 
 
+def test_no_more_is_unpacked_than_makes_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_formats, "_BLOCK_BYTES", 10)
+    monkeypatch.setattr(_formats, "_MAX_LINE_BYTES", 1000)
+    path = tmp_path / "long.txt.gz"
+    path.write_bytes(gzip.compress(b"1 1:1\n" * 3 + b" " * 10_000_000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"long.txt.gz: line 4: expected at most 1000 bytes"):
+        datasets.from_libsvm(path)
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    path.write_bytes(gzip.compress(idx_bytes(np.zeros((2, 3, 4))) + bytes(10_000_000)))
+    tracemalloc.reset_peak()
+    with pytest.raises(ValueError, match="expected 24 bytes after the header, got more"):
+        _formats.read_idx(path, (2, 3, 4))
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("kwargs", "error", "message"),
     [
         ({"path": 5}, TypeError, "path: expected a path, got int"),
-        ({"n_features": 0}, ValueError, "n_features: expected an integer >= 1, got 0"),
+        ({"n_features": 0}, ValueError, r"n_features: expected an integer in \[1, 2147483648\], got 0"),
         ({"n_features": 1}, ValueError, r"tiny.txt: line 1: expected indices in \[1, 1\], got"),
         ({"test_fraction": 0.0}, ValueError, r"test_fraction: expected a finite number in \(0.0, 1.0\], got 0.0"),
         (
@@ -417,7 +441,7 @@ def test_idx_content(tmp_path: Path) -> None:
         (idx_bytes(np.zeros((2, 3, 4)), magic=2049), "expected idx magic 2051, got 2049"),
         (idx_bytes(np.zeros((2, 4, 3))), r"expected shape \(2, 3, 4\), got \(2, 4, 3\)"),
         (idx_bytes(np.zeros((2, 3, 4)))[:-1], "expected 24 bytes after the header, got 23"),
-        (idx_bytes(np.zeros((2, 3, 4))) + b"x", "expected 24 bytes after the header, got 25"),
+        (idx_bytes(np.zeros((2, 3, 4))) + b"x", "expected 24 bytes after the header, got more"),
     ],
 )
 def test_idx_errors(tmp_path: Path, content: bytes, message: str) -> None:

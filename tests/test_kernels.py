@@ -442,6 +442,16 @@ def test_softmax_errors(call: Callable[[], Any], error: type[Exception], message
         call()
 
 
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [(name, option) for name, (_, options) in STEPS.items() for option in options],
+)
+def test_a_number_that_is_infinite_in_the_arrays_dtype_is_refused(name: str, option: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{option}: expected a finite number >=? 0.0 in float32, got 1e\+60$"):
+        call_step(name, step_arrays(3, 4, "float32"), **{option: 1e60})
+    call_step(name, step_arrays(3, 4, "float64"), **{option: 1e60})
+
+
 STEP_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (step_call("admm_worker_step", g=Z((3, 5))), ValueError, r"g: expected shape \(3, 4\), got \(3, 5\)"),
     (step_call("admm_worker_step", eta=Z((2, 4))), ValueError, r"eta: expected shape \(3, 4\), got \(2, 4\)"),

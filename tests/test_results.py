@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import json
 import os
+import tracemalloc
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +107,131 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         Result.load(tmp_path / "plain.npz")
     checkpoint = tmp_path / "checkpoint.npz"
     run(checkpoint=checkpoint)
-    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no accuracy, "):
+    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no accuracy, loss, "):
         Result.load(checkpoint)
     results.write_npz(checkpoint, {name: np.zeros(1) for name in (*CURVES, "x0")}, {})
-    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no config\)"):
+    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no config, eliminated, seconds\)"):
         Result.load(checkpoint)
+
+
+# --- files that were made to harm ------------------------------------------------------------------------------------
+
+
+def npy(descr: str, shape: tuple[int, ...], content: bytes = b"") -> bytes:
+    """An array's entry whose header need not be true."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue() + content
+
+
+def write_archive(path: Path, entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in entries.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def entries_of(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()}
+
+
+def about(text: str) -> bytes:
+    content = np.array(text)
+    return npy(content.dtype.str, (), content.tobytes())
+
+
+HUGE = 10**12
+HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
+    "huge shape": ({"x0": npy("<f4", (HUGE,))}, "x0.npy: float32 of shape .* is not of that entry's size"),
+    "huge text": ({"about": npy(f"<U{10**8}", ())}, "about.npy: <U100000000 of shape .* is not of that entry's size"),
+    "empty text, many times": ({"x0": npy("<U0", (HUGE,))}, "x0: expected numbers, got <U0"),
+    "negative shape": ({"x0": npy("<f4", (-1,), bytes(4))}, "x0.npy: float32 of shape .* is not of that entry's size"),
+    "too short": ({"x0": npy("<f4", (2,), bytes(4))}, "is not of that entry's size"),
+    "too long": ({"x0": npy("<f4", (2,), bytes(12))}, "is not of that entry's size"),
+    "nothing of a large thing": ({"x0": npy("<f4", (0, 10**30))}, "x: expected float32 of shape"),
+    "objects": ({"x0": npy("|O", (1,), bytes(8))}, "x0: expected numbers, got object"),
+    "complex": ({"x0": npy("<c8", (1,), bytes(8))}, "x0: expected numbers, got complex64"),
+    "half": ({"x0": npy("<f2", (1,), bytes(2))}, "x: expected float64 of shape"),
+    "other byte order": ({"loss": npy(">f8", (4,), bytes(32))}, r"loss: expected float64 of shape \(4,\), got >f8"),
+    "real iterations": ({"iterations": npy("<f8", (4,), bytes(32))}, "iterations: expected int64"),
+    "no evaluation": ({"iterations": npy("<i8", (0,))}, "accuracy: expected float64"),
+    "a curve too short": ({"accuracy": npy("<f8", (3,), bytes(24))}, r"accuracy: expected .* \(4,\), got .* \(3,\)"),
+    "a number for a model": ({"x0": npy("<f4", (), bytes(4))}, "x: expected float32 of shape"),
+    "another model": ({"x": npy("<f4", (2, 3), bytes(24))}, "x: expected float32 of shape"),
+    "another type": ({"x": npy("<f8", (1, 1), bytes(8))}, "x: expected float32 of shape"),
+    "unknown name": ({"y": npy("<f4", (1,), bytes(4))}, "y: expected nothing, got float32"),
+    "future format": ({"x0": b"\x93NUMPY\x09\x00" + bytes(100)}, "we only support format version|expected format"),
+    "about is a number": ({"about": npy("<f8", (), bytes(8))}, "about: expected text, got float64"),
+    "about is a list": ({"about": about("[]")}, "not a whole file of byzadmm"),
+    "about is deep": ({"about": about("[" * 20_000)}, "not a whole file of byzadmm"),
+}
+RECORDS: dict[str, tuple[dict[str, Any], str]] = {
+    "config is a list": ({"config": [1]}, "not a result of byzadmm"),
+    "eliminated is a list": ({"eliminated": [1]}, "not a result of byzadmm"),
+    "eliminated at infinity": ({"eliminated": {"1": float("inf")}}, "not a result of byzadmm"),
+    "eliminated is nobody": ({"eliminated": {"one": 1}}, "not a result of byzadmm"),
+    "seconds are words": ({"seconds": "many"}, "not a result of byzadmm"),
+}
+
+
+def refused(path: Path, message: str) -> None:
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=f"{path.name}: .*({message})"):
+        Result.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "run.npz"
+    run().save(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_sizes_and_kinds_are_checked_before_anything_is_read(kind: str, saved: Path, tmp_path: Path) -> None:
+    changes, message = HOSTILE[kind]
+    entries = entries_of(saved)
+    record = json.loads(str(np.load(saved)["about"]))
+    record["arrays"] = sorted((entries | changes).keys() - {"about"})
+    path = tmp_path / "hostile.npz"
+    write_archive(path, entries | {"about": about(json.dumps(record))} | changes)
+    refused(path, message)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_of_the_wrong_kind_are_refused(kind: str, saved: Path, tmp_path: Path) -> None:
+    changes, message = RECORDS[kind]
+    arrays, record = results.read_npz(saved)
+    results.write_npz(tmp_path / "hostile.npz", arrays, record | changes)
+    with pytest.raises(ValueError, match=f"hostile.npz: {message}"):
+        Result.load(tmp_path / "hostile.npz")
+
+
+def test_what_is_compressed_or_overlaps_is_not_unpacked(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.npz"
+    entries = entries_of(saved) | {"x0": npy("<f4", (5_000_000,), bytes(20_000_000))}
+    write_archive(path, entries, zipfile.ZIP_DEFLATED)
+    refused(path, r"the arrays are larger than the \d+ bytes of the file")
+    write_archive(path, {"x0": npy("<f4", (250_000,), bytes(1_000_000))})
+    with zipfile.ZipFile(path, "a") as archive:  # the same bytes under a hundred names
+        for number in range(1, 100):
+            other = copy.copy(archive.infolist()[0])
+            other.filename = f"x{number}.npy"
+            archive.filelist.append(other)
+        archive._didModify = True  # type: ignore[attr-defined]
+    refused(path, r"the arrays are larger than the \d+ bytes of the file")
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("x1.npy", b"")
+    refused(path, "an array is there twice")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX")
+def test_a_device_is_not_read() -> None:  # /dev/zero has no end
+    with pytest.raises(ValueError, match="/dev/null: expected a regular file"):
+        Result.load("/dev/null")
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

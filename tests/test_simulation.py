@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import signal
@@ -28,6 +29,7 @@ from byzadmm import (
     datasets,
     losses,
     partition,
+    results,
     simulate,
     simulate_many,
     simulation,
@@ -610,6 +612,44 @@ def test_resume_goes_on_where_the_checkpoint_ends(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
 
 
+def test_a_checkpoint_that_cannot_be_written_is_found_before_training(tmp_path: Path) -> None:
+    seen: list[int] = []
+    with pytest.raises(FileNotFoundError, match=r"checkpoint: cannot write '.*no/run.npz': No such file or directory"):
+        small_run(checkpoint=tmp_path / "no" / "run.npz", progress=lambda done, _: seen.append(done))
+    assert seen == []
+
+
+def test_a_checkpoint_may_be_a_link_and_parts_of_killed_runs_go(tmp_path: Path) -> None:
+    link, target = tmp_path / "link.npz", tmp_path / "there" / "run.npz"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    left = target.with_name(f".{target.name}.0123456789abcdef.part")
+    left.write_bytes(b"a part")
+    small_run(iterations=10, checkpoint=link)
+    assert not left.exists()
+    assert link.is_symlink()
+    seen: list[int] = []
+    resumed = small_run(iterations=20, checkpoint=link, progress=lambda done, _: seen.append(done))
+    assert seen[0] == 10
+    assert equal_runs(resumed, small_run(iterations=20))
+    assert os.listdir(target.parent) == ["run.npz"]
+
+
+def test_a_checkpoint_of_the_wrong_shape_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    small_run(iterations=10, checkpoint=path)
+    arrays, about = results.read_npz(path)
+    wrong = ({"state_x0": arrays["state_x0"][1:]}, {"loss": arrays["loss"][1:]}, {"more": np.zeros(1)})
+    for changes in wrong:
+        results.write_npz(path, arrays | changes, about)
+        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (state_x0|loss|more): expected"):
+            small_run(iterations=2, checkpoint=path)
+    for record in ({"done": "ten"}, {"seconds": None}):
+        results.write_npz(path, arrays, about | record)
+        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (done|seconds): expected"):
+            small_run(iterations=2, checkpoint=path)
+
+
 def test_a_checkpoint_that_is_further_on_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     small_run(iterations=10, checkpoint=path)
@@ -1003,6 +1043,41 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"algorithm": ADMM(worker_step=lambda k: -1.0)}, ValueError, "worker_step: expected a finite number >= 0 at k=1"),
 ]
+
+_ATTACKED: dict[str, Any] = {"n_byzantine": 2, "algorithm": SGD()}
+#: Fine in float64, but infinite or zero in float32.
+BEYOND: list[tuple[dict[str, Any], str]] = [
+    ({"algorithm": ADMM(lam=1e60)}, r"lam: expected a finite number > 0.0 in float32, got 1e\+60"),
+    ({"algorithm": ADMM(lam=1e-60)}, "lam: expected a finite number > 0.0 in float32, got 1e-60"),
+    ({"algorithm": ADMM(beta=1e60)}, "beta: expected a finite number > 0.0 in float32"),
+    ({"algorithm": RSA(lam=1e60, step=steps.constant(1e-61))}, "lam: expected a finite number > 0.0 in float32"),
+    ({"rho": 1e60}, "rho: expected a finite number >= 0.0 in float32"),
+    ({"algorithm": SGD(step=steps.constant(1e60))}, r"step: .* at k=1, got 1e\+60 \(infinite in float32\)"),
+    ({"algorithm": SGD(rule="krum", step=steps.constant(1e60))}, r"step: .* at k=1, .* \(infinite in float32\)"),
+    ({"algorithm": SGD(momentum=1 - 1e-9)}, r"momentum: expected a number in \[0, 1\) in float32, got 0.999999999"),
+    (_ATTACKED | {"attack": attacks.Gaussian(std=1e60)}, "attack: std: expected a finite number in float32"),
+    (_ATTACKED | {"attack": attacks.SignFlip(scale=-(10**60))}, "attack: scale: expected a finite number in float32"),
+    (_ATTACKED | {"attack": attacks.MinMax(factor=1e60)}, "attack: factor: expected a finite number in float32"),
+    (
+        {"n_byzantine": 2, "algorithm": ADMM(lam=1e30, beta=1e-30), "attack": attacks.LargeValue()},
+        "attack: strength: expected a finite number in float32",
+    ),
+    ({"dataset": dataclasses.replace(small_data(), scale=1e60)}, "scale: expected a finite number > 0.0 in float32"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BEYOND, ids=[message[:20] for _, message in BEYOND])
+def test_settings_beyond_the_dtype_of_the_run_are_refused(change: dict[str, Any], message: str) -> None:
+    settings: dict[str, Any] = {"dataset": small_data(), "parts": small_parts(), "algorithm": ADMM(), "iterations": 2}
+    with pytest.raises(ValueError, match=message):
+        simulate(**(settings | change))
+    assert simulate(**(settings | change | {"dtype": "float64"})).iterations.tolist() == [0, 2]
+
+
+def test_what_may_be_zero_may_vanish_in_the_dtype_of_the_run() -> None:
+    tiny = {"rho": 1e-60, "attack": attacks.Gaussian(std=1e-60), "algorithm": SGD(step=steps.power(1.0, 400))}
+    none = {"rho": 0.0, "attack": attacks.Gaussian(std=0.0), "algorithm": SGD(step=steps.power(1.0, 400))}
+    assert same_bits(small_run(dtype="float32", **tiny).x0, small_run(dtype="float32", **none).x0)
 
 
 @pytest.mark.parametrize(("change", "error", "message"), ERRORS, ids=[message[:40] for _, _, message in ERRORS])

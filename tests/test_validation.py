@@ -53,6 +53,29 @@ def test_real_numbers_out_of_range(value: float, limits: dict[str, Any], message
         check_real(value, "x", **limits)
 
 
+@pytest.mark.parametrize(
+    ("value", "limits", "fits"),
+    [
+        (float(np.nextafter(2.0**128 - 2.0**103, 0.0)), {}, True),
+        (2.0**103 - 2.0**128, {}, False),
+        (float(np.nextafter(2.0**-150, 1.0)), {"low": 0.0, "strict": True}, True),
+        (2.0**-150, {"low": 0.0, "strict": True}, False),
+        (1e-60, {"low": 0.0}, True),
+        (0.0, {"low": 0.0}, True),
+    ],
+)
+def test_real_numbers_as_float32_rounds_them(value: float, limits: dict[str, Any], fits: bool) -> None:
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value)
+    assert fits == (np.isfinite(rounded) and (rounded > 0 or not limits.get("strict")))
+    assert check_real(value, "x", dtype=np.dtype(np.float64), **limits) == value
+    if fits:
+        assert check_real(value, "x", dtype=np.dtype(np.float32), **limits) == value
+    else:
+        with pytest.raises(ValueError, match=r"x: expected a finite number.* in float32, got"):
+            check_real(value, "x", dtype=np.dtype(np.float32), **limits)
+
+
 @pytest.mark.parametrize("value", [True, 1.0, "1", None, [1], np.array([1, 2]), np.bool_(True), 1j])
 def test_not_an_integer(value: Any) -> None:
     with pytest.raises(TypeError, match=f"^n: expected an integer, got {type(value).__name__}$"):

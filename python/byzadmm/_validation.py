@@ -15,6 +15,8 @@ from typing import Any
 __all__ = ["check_choice", "check_int", "check_real", "check_threads", "check_workers"]
 
 _MAX_THREADS = 4096
+# What rounds to zero, and what to infinity, in float32: half its smallest number, half a step beyond its largest.
+_FLOAT32_ZERO, _FLOAT32_INFINITY = 2.0**-150, 2.0**128 - 2.0**103
 
 
 def check_int(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
@@ -37,8 +39,12 @@ def check_real(
     low: float | None = None,
     high: float | None = None,
     strict: bool = False,
+    dtype: Any = None,
 ) -> float:
-    """Return ``value`` as a finite float within ``[low, high]`` (``strict`` leaves ``low`` itself out)."""
+    """Return ``value`` as a finite float within ``[low, high]`` (``strict`` leaves ``low`` itself out).
+
+    With a NumPy ``dtype``, the number rounded to it must be finite too, and not ``low`` itself where that is excluded.
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}: expected a real number, got {type(value).__name__}")
     try:
@@ -48,6 +54,12 @@ def check_real(
     too_low = low is not None and (number <= low if strict else number < low)
     if not math.isfinite(number) or too_low or (high is not None and number > high):
         raise ValueError(f"{name}: expected a finite number{_interval(low, high, strict)}, got {number!r}")
+    if dtype is not None and dtype.itemsize == 4:
+        vanishes = strict and low == 0 and number <= _FLOAT32_ZERO
+        if vanishes or abs(number) >= _FLOAT32_INFINITY:
+            raise ValueError(
+                f"{name}: expected a finite number{_interval(low, high, strict)} in float32, got {number!r}"
+            )
     return number
 
 

@@ -50,6 +50,14 @@ def _require_workers(array: Array, name: str) -> tuple[int, int]:
     return array.shape
 
 
+def _positive(value: Any, name: str, like: Array) -> float:
+    return check_real(value, name, low=0.0, strict=True, dtype=like.dtype)
+
+
+def _not_negative(value: Any, name: str, like: Array) -> float:
+    return check_real(value, name, low=0.0, dtype=like.dtype)
+
+
 def _check_bias(bias: Any) -> bool:
     if not isinstance(bias, (bool, np.bool_)):
         raise TypeError(f"bias: expected True or False, got {type(bias).__name__}")
@@ -122,7 +130,14 @@ def softmax_gradient(
     result = prepare_out(out, shape, models.dtype, inputs, [W, X, y] + ([] if idx is None else [idx]))
     target = result[None] if single else result
     _core.softmax_gradient(
-        models, samples, labels, rows, target, check_real(scale, "scale"), bool(bias), check_threads(threads)
+        models,
+        samples,
+        labels,
+        rows,
+        target,
+        check_real(scale, "scale", dtype=models.dtype),
+        bool(bias),
+        check_threads(threads),
     )
     return _result(result, out, W)
 
@@ -146,7 +161,7 @@ def softmax_loss(
     0.693147
     """
     models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
-    factor, count = check_real(scale, "scale"), check_threads(threads)
+    factor, count = check_real(scale, "scale", dtype=models.dtype), check_threads(threads)
     loss = _core.softmax_loss(models, samples, labels, rows, factor, bool(bias), count)
     return float(loss[0]) if single else loss
 
@@ -180,7 +195,12 @@ def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, ou
         raise ValueError(f"w: expected shape (K, D+1), got {models.shape}")
     result = prepare_out(out, (len(samples),), np.dtype(np.int64), [models, samples], [w, X])
     _core.softmax_predict(
-        models[None], samples, result, check_real(scale, "scale"), _check_bias(bias), check_threads(threads)
+        models[None],
+        samples,
+        result,
+        check_real(scale, "scale", dtype=models.dtype),
+        _check_bias(bias),
+        check_threads(threads),
     )
     return _result(result, out, w)
 
@@ -242,7 +262,7 @@ def admm_worker_step(
     if models.size == 0:
         raise ValueError(f"x: expected at least one number, got shape {models.shape}")
     result = prepare_out(out, models.shape, models.dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
-    alpha = check_real(alpha, "alpha", low=0.0)
+    alpha = _not_negative(alpha, "alpha", models)
     _core.admm_worker_step(models, gradients, duals, previous, result, alpha, check_threads(threads))
     return _result(result, out, x)
 
@@ -278,7 +298,7 @@ def admm_dual_step(eta: Any, x: Any, x0: Any, *, beta: float, lam: float, out: A
     _require_shape(duals, "eta", (m, d))
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (m, d), models.dtype, [duals, models, master], [eta, x, x0], may_be=[duals, models])
-    beta, lam = check_real(beta, "beta", low=0.0, strict=True), check_real(lam, "lam", low=0.0, strict=True)
+    beta, lam = _positive(beta, "beta", models), _positive(lam, "lam", models)
     _core.admm_dual_step(duals, models, master, result, beta, lam, check_threads(threads))
     return _result(result, out, x)
 
@@ -314,7 +334,7 @@ def admm_master_step(
     _require_shape(previous, "eta_prev", (m, d))
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (d,), duals.dtype, [master, duals, previous], [x0, eta, eta_prev], may_be=[master])
-    alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
+    alpha, rho = _not_negative(alpha, "alpha", duals), _not_negative(rho, "rho", duals)
     _core.admm_master_step(master, duals, previous, result, alpha, rho, check_threads(threads))
     return _result(result, out, x0)
 
@@ -348,7 +368,7 @@ def rsa_worker_step(x: Any, g: Any, x0: Any, *, alpha: float, lam: float, out: A
     _require_shape(gradients, "g", (m, d))
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (m, d), models.dtype, [models, gradients, master], [x, g, x0], may_be=[models, gradients])
-    alpha, lam = check_real(alpha, "alpha", low=0.0), check_real(lam, "lam", low=0.0, strict=True)
+    alpha, lam = _not_negative(alpha, "alpha", models), _positive(lam, "lam", models)
     _core.rsa_worker_step(models, gradients, master, result, alpha, lam, check_threads(threads))
     return _result(result, out, x)
 
@@ -384,8 +404,8 @@ def rsa_master_step(
     _, d = _require_workers(received, "messages")
     _require_shape(master, "x0", (d,))
     result = prepare_out(out, (d,), received.dtype, [master, received], [x0, messages], may_be=[master])
-    alpha, rho = check_real(alpha, "alpha", low=0.0), check_real(rho, "rho", low=0.0)
-    lam = check_real(lam, "lam", low=0.0, strict=True)
+    alpha, rho = _not_negative(alpha, "alpha", received), _not_negative(rho, "rho", received)
+    lam = _positive(lam, "lam", received)
     _core.rsa_master_step(master, received, result, alpha, lam, rho, check_threads(threads))
     return _result(result, out, x0)
 

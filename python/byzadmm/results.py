@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
+import math
 import os
+import stat
+import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from byzadmm._arrays import Array
@@ -18,7 +21,12 @@ from byzadmm._validation import check_int
 
 __all__ = ["Result"]
 
+Found = tuple[tuple[int, ...], np.dtype[Any]]  # shape and dtype
+Check = Callable[[dict[str, Any], dict[str, Found]], None]
+Contents = tuple[dict[str, Array], dict[str, Any]]
+
 _CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
+_KINDS = dict.fromkeys(_CURVES, np.dtype(np.float64)) | {"iterations": np.dtype(np.int64)}
 
 
 @dataclass
@@ -66,34 +74,42 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one ``.npz`` file, whole or not at all."""
-        arrays: dict[str, Array] = {name: getattr(self, name) for name in _CURVES} | {"x0": self.x0}
+        arrays: dict[str, Array] = {name: np.asarray(getattr(self, name), _KINDS[name]) for name in _CURVES}
+        arrays["x0"] = self.x0
         if self.x is not None:
             arrays["x"] = self.x
         for name, values in (self.trajectory or {}).items():
             arrays[f"trajectory_{name}"] = values
         for name in self.metrics.keys() - set(_CURVES):
-            arrays[f"metric_{name}"] = self.metrics[name]
+            arrays[f"metric_{name}"] = np.asarray(self.metrics[name], np.float64)
         about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
         write_npz(path, arrays, about)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read what :meth:`save` wrote."""
-        arrays, about = read_npz(path)
-        missing = [name for name in (*_CURVES, "x0") if name not in arrays]
-        if missing or "config" not in about:
-            raise ValueError(f"{os.fspath(path)}: not a result of byzadmm (no {', '.join(missing) or 'config'})")
-        trajectory = {n.removeprefix("trajectory_"): v for n, v in arrays.items() if n.startswith("trajectory_")}
-        return cls(
-            config=about["config"],
-            **{name: arrays[name] for name in _CURVES},
-            x0=arrays["x0"],
-            x=arrays.get("x"),
-            eliminated={int(worker): int(k) for worker, k in about["eliminated"].items()},
-            trajectory=trajectory or None,
-            seconds=float(about["seconds"]),
-            metrics={n.removeprefix("metric_"): v for n, v in arrays.items() if n.startswith("metric_")},
-        )
+
+        def check(about: dict[str, Any], found: dict[str, Found]) -> None:
+            missing = [name for name in (*_CURVES, "x0") if name not in found]
+            missing += [name for name in ("config", "eliminated", "seconds") if name not in about]
+            if missing:
+                raise ValueError(f"not a result of byzadmm (no {', '.join(missing)})")
+            check_layout(found, _layout(found))
+
+        arrays, about = read_npz(path, check)
+        try:
+            return cls(
+                config=dict(about["config"]),
+                **{name: arrays[name] for name in _CURVES},
+                x0=arrays["x0"],
+                x=arrays.get("x"),
+                eliminated={int(worker): int(k) for worker, k in about["eliminated"].items()},
+                trajectory=under("trajectory_", arrays) or None,
+                seconds=float(about["seconds"]),
+                metrics=under("metric_", arrays),
+            )
+        except (AttributeError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: not a result of byzadmm ({error})") from error
 
     def table(self) -> list[dict[str, float]]:
         """One row per evaluation, the columns that the run has."""
@@ -138,6 +154,36 @@ class Result:
         return f"<Result {name}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
 
 
+def _layout(found: dict[str, Found]) -> dict[str, Found]:
+    """What a result consists of, given how long its iterations, ``x0`` and ``x`` are."""
+    t, d, m = (next(iter(found[name][0]), 0) if name in found else 0 for name in ("iterations", "x0", "x"))
+    kind = found["x0"][1] if found["x0"][1] in (np.float32, np.float64) else np.dtype(np.float64)
+    wanted: dict[str, Found] = {name: ((max(t, 1),), _KINDS[name]) for name in _CURVES}
+    wanted["x0"] = (d,), kind
+    if "x" in found:
+        wanted["x"] = (m, d), kind
+    for name in ("x0", "x"):
+        if name in wanted and f"trajectory_{name}" in found:
+            wanted[f"trajectory_{name}"] = (t, *wanted[name][0]), kind
+    return wanted | {name: wanted["loss"] for name in found if name.startswith("metric_")}
+
+
+def under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays whose names begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+
+
+def check_layout(found: dict[str, Found], wanted: dict[str, Found]) -> None:
+    """Whether a file has exactly the arrays that are wanted; a ValueError names the first that differs."""
+
+    def shown(one: Found | None) -> str:
+        return "nothing" if one is None else f"{one[1]} of shape {one[0]}"
+
+    for name in sorted(found.keys() | wanted.keys()):
+        if found.get(name) != wanted.get(name):
+            raise ValueError(f"{name}: expected {shown(wanted.get(name))}, got {shown(found.get(name))}")
+
+
 def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dict[str, Any]) -> None:
     """Arrays and a JSON record in one file; a reader sees the old file or the new one, never a part."""
     whole = about | {"arrays": sorted(arrays)}
@@ -146,18 +192,74 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
         np.savez(file, **named)
 
 
-def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it."""
-    content = Path(path).read_bytes()
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about: dict[str, Any] = json.loads(str(arrays.pop("about")))
-        if about.pop("arrays") != sorted(arrays):  # a damaged directory of the archive can hide an entry
-            raise ValueError("some arrays are missing")
-    except Exception as error:  # zipfile alone raises half a dozen kinds for a damaged header
-        raise ValueError(f"{os.fspath(path)}: not a whole file of byzadmm ({error})") from error
-    return arrays, about
+def read_npz(path: str | os.PathLike[str], check: Check = lambda about, found: None) -> Contents:
+    """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it.
+
+    No array is larger than its part of the file says. ``check(about, found)`` sees the record, and shape and dtype of
+    every array, before any of them is read; its errors get the file's name.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{os.fspath(path)}: expected a regular file")
+    with open(path, "rb") as file:
+        try:
+            archive, found = _directory(file)
+            with archive.open("about.npy") as entry:
+                about = json.loads(str(npy.read_array(entry, allow_pickle=False)))
+            # A damaged directory of the archive can hide an entry.
+            if not isinstance(about, dict) or about.pop("arrays") != sorted(found):
+                raise ValueError("some arrays are missing")
+        except Exception as error:  # zipfile alone raises half a dozen kinds for a damaged header
+            raise _damaged(path, error) from error
+        try:
+            check(about, found)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from error
+        try:
+            return {name: _array(archive, name) for name in found}, about
+        except Exception as error:
+            raise _damaged(path, error) from error
+
+
+def _directory(file: BinaryIO) -> tuple[zipfile.ZipFile, dict[str, Found]]:
+    """The archive in ``file`` with shape and dtype of its arrays, whose sizes are those of its entries."""
+    archive = zipfile.ZipFile(file)
+    entries = archive.infolist()
+    names = [entry.filename.removesuffix(".npy") for entry in entries]
+    if len(set(names)) != len(names):
+        raise ValueError("an array is there twice")
+    size = file.seek(0, os.SEEK_END)
+    if sum(entry.file_size for entry in entries) > size:  # entries that overlap, or are compressed
+        raise ValueError(f"the arrays are larger than the {size} bytes of the file")
+    found = {name: _header(archive, entry) for name, entry in zip(names, entries, strict=True)}
+    shape, dtype = found.pop("about")
+    if shape != () or dtype.kind != "U":
+        raise ValueError(f"about: expected text, got {dtype} of shape {shape}")
+    wrong = next((name for name, (_, dtype) in found.items() if dtype.kind not in "biuf"), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong}: expected numbers, got {found[wrong][1]}")
+    return archive, found
+
+
+def _header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Found:
+    with archive.open(entry) as stream:
+        version = npy.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{entry.filename}: expected format 1.0 or 2.0, got {version}")
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != entry.file_size - stream.tell():
+            raise ValueError(f"{entry.filename}: {dtype} of shape {shape} is not of that entry's size")
+    return shape, dtype
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(f"{name}.npy") as entry:
+        array: Array = npy.read_array(entry, allow_pickle=False)
+    return array
+
+
+def _damaged(path: str | os.PathLike[str], error: Exception) -> ValueError:
+    return ValueError(f"{os.fspath(path)}: not a whole file of byzadmm ({error})")
 
 
 def _plain(value: Any) -> Any:

@@ -40,7 +40,12 @@ class Power:
     p: float
 
     def __call__(self, k: int) -> float:
-        return self.c / k**self.p if k > 0 else math.inf
+        if k <= 0:
+            return math.inf
+        try:
+            return float(self.c / k**self.p)
+        except OverflowError:  # of k^p alone
+            return math.exp(math.log(self.c) - self.p * math.log(k))
 
 
 @dataclass(frozen=True)
@@ -129,16 +134,18 @@ def check_step(step: Any, name: str) -> Step:
     return checked
 
 
-def evaluate(step: Step, name: str, first: int, count: int) -> NDArray[np.float64]:
-    """Step sizes of iterations ``first .. first+count-1``; each must be finite and not negative."""
+def evaluate(step: Step, name: str, first: int, count: int, dtype: Any = np.float64) -> NDArray[np.float64]:
+    """Step sizes of iterations ``first .. first+count-1``; each must be finite in ``dtype`` and not negative."""
     values = np.array([float(step(k)) for k in range(first, first + count)], np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    with np.errstate(over="ignore"):
+        wrong = np.flatnonzero(~(np.isfinite(values.astype(dtype)) & (values >= 0)))
     if wrong.size:
-        k = first + int(wrong[0])
-        raise ValueError(f"{name}: expected a finite number >= 0 at k={k}, got {values[wrong[0]]!r}")
+        value = float(values[wrong[0]])
+        beyond = f" (infinite in {np.dtype(dtype).name})" if 0 <= value < math.inf else ""
+        raise ValueError(f"{name}: expected a finite number >= 0 at k={first + wrong[0]}, got {value!r}{beyond}")
     return values
 
 
-def at(step: Step, name: str, k: int) -> float:
+def at(step: Step, name: str, k: int, dtype: Any = np.float64) -> float:
     """The step size of iteration ``k``, checked like those of :func:`evaluate`."""
-    return float(evaluate(step, name, k, 1)[0])
+    return float(evaluate(step, name, k, 1, dtype)[0])

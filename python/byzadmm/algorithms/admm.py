@@ -82,6 +82,10 @@ class ADMM(Algorithm):
         """
         return replace(preset(data).admm, **changes)
 
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        check_real(self.lam, "lam", low=0.0, strict=True, dtype=dtype)
+        check_real(self.beta, "beta", low=0.0, strict=True, dtype=dtype)
+
     def bound(self) -> float:
         return self.lam
 
@@ -89,7 +93,7 @@ class ADMM(Algorithm):
         return {"x": group.models(), "eta": group.zeros(), "eta_prev": group.zeros()}
 
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
-        alpha = steps.at(self.worker_step, "worker_step", k)
+        alpha = steps.at(self.worker_step, "worker_step", k, group.dtype)
         x, eta, eta_prev = state["x"], state["eta"], state["eta_prev"]
         _core.admm_worker_step(x, group.gradients(x, k), eta, eta_prev, x, alpha, group.threads)
         _core.admm_dual_step(eta, x, x0, eta_prev, self.beta, self.lam, group.threads)
@@ -117,7 +121,7 @@ class ADMM(Algorithm):
         return {"heard_prev": np.zeros((run.m, run.d), run.dtype)}
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
-        alpha = steps.at(self.master_step, "master_step", k)
+        alpha = steps.at(self.master_step, "master_step", k, run.dtype)
         x0, before = state["x0"], state["heard_prev"]
         if len(heard.workers) < run.m:
             before = np.ascontiguousarray(before[heard.workers])
@@ -130,8 +134,8 @@ class ADMM(Algorithm):
             return None
 
         def advance(state: State, first: int, count: int) -> None:
-            master = steps.evaluate(self.master_step, "master_step", first, count)
-            worker = steps.evaluate(self.worker_step, "worker_step", first, count)
+            master = steps.evaluate(self.master_step, "master_step", first, count, run.dtype)
+            worker = steps.evaluate(self.worker_step, "worker_step", first, count, run.dtype)
             tail = (first, run.byzantine, attack, run.seed, run.threads)
             _core.run_admm(loss, state, self.lam, self.beta, run.rho, master, worker, *tail)
 

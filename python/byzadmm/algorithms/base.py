@@ -97,6 +97,9 @@ class Algorithm:
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that are illegal for ``n`` messages out of ``workers`` workers."""
 
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise a ValueError for a setting that is infinite in ``dtype``, or zero there and has to be positive."""
+
     def bound(self) -> float:
         """What no element of an acceptable message exceeds in size; infinity if it need only be finite."""
         return math.inf

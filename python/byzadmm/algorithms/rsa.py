@@ -91,18 +91,21 @@ class RSA(Algorithm):
             held = {"step": step}
         return RSA(**({"lam": self.lam} | held | changes))
 
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        check_real(self.lam, "lam", low=0.0, strict=True, dtype=dtype)
+
     def worker_state(self, group: Group) -> State:
         return {"x": group.models()}
 
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
-        alpha = steps.at(self.worker_step, "worker_step", k)
+        alpha = steps.at(self.worker_step, "worker_step", k, group.dtype)
         x = state["x"]
         messages: Array = x.copy()  # from before the step
         _core.rsa_worker_step(x, group.gradients(x, k), x0, x, alpha, self.lam, group.threads)
         return messages
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
-        alpha = steps.at(self.master_step, "master_step", k)
+        alpha = steps.at(self.master_step, "master_step", k, run.dtype)
         following = np.empty_like(state["x0"])
         _core.rsa_master_step(state["x0"], heard.rows, following, alpha, self.lam, run.rho, run.threads)
         state["x0"][:] = following
@@ -113,8 +116,8 @@ class RSA(Algorithm):
             return None
 
         def advance(state: State, first: int, count: int) -> None:
-            master = steps.evaluate(self.master_step, "master_step", first, count)
-            worker = steps.evaluate(self.worker_step, "worker_step", first, count)
+            master = steps.evaluate(self.master_step, "master_step", first, count, run.dtype)
+            worker = steps.evaluate(self.worker_step, "worker_step", first, count, run.dtype)
             tail = (first, run.byzantine, attack, run.seed, run.threads)
             _core.run_rsa(loss, state, self.lam, run.rho, master, worker, *tail)
 

@@ -125,6 +125,10 @@ class SGD(Algorithm):
     def check(self, n: int, workers: int | None = None) -> None:
         self.chain().check(n, workers)
 
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        if dtype.type(self.momentum) >= 1:
+            raise ValueError(f"momentum: expected a number in [0, 1) in {dtype}, got {self.momentum!r}")
+
     def worker_state(self, group: Group) -> State:
         state = {"g": group.zeros()}
         if self.momentum:
@@ -162,7 +166,7 @@ class SGD(Algorithm):
         return {}
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
-        alpha = steps.at(self.step, "step", k)
+        alpha = steps.at(self.step, "step", k, run.dtype)
         x0 = state["x0"]
         _core.sgd_step(x0, self._direction(run, state, heard, k), x0, alpha, run.rho, run.threads)
 
@@ -214,7 +218,7 @@ class SGD(Algorithm):
         rule = (_NATIVE_RULES.index(str(self.rule)), self.f, 1e-6, 1000)
 
         def advance(state: State, first: int, count: int) -> None:
-            alpha = steps.evaluate(self.step, "step", first, count)
+            alpha = steps.evaluate(self.step, "step", first, count, run.dtype)
             tail = (first, run.byzantine, attack, run.seed, run.threads)
             _core.run_sgd(loss, state, rule, run.rho, float(self.momentum), self.ideal, alpha, *tail)
 

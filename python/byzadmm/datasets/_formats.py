@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,22 +16,27 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_csv", "read_idx", "read_libsvm"]
+__all__ = ["MAX_FEATURES", "read_csv", "read_idx", "read_libsvm"]
 
 Array = npt.NDArray[Any]
 
 _BLOCK_BYTES = 1 << 22
 _UINT8_MAGIC = 0x0800  # idx: two zero bytes, the type code of uint8, then the number of dimensions
 _MAX_DENSE_BYTES = 1 << 33
+_MAX_LINE_BYTES = 1 << 26
+#: Columns of the widest table that is read: one row of it is as large as a dense array may be.
+MAX_FEATURES = _MAX_DENSE_BYTES // 4
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# One way only to match any text: a line that does not match is known to be wrong in time linear in its length.
+_NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _LIBSVM_LINE = re.compile(rb"\s*" + _NUMBER + rb"(?:\s+\d+:" + _NUMBER + rb")*\s*")
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     """Read a gzipped idx file of uint8 that must hold exactly ``shape``."""
+    count = math.prod(shape)
     with _decompressed(path) as stream:
-        data = stream.read()
+        data = stream.read(4 * (1 + len(shape)) + count + 1)  # one byte too many is as wrong as a billion
     magic = _UINT8_MAGIC + len(shape)
     header = np.frombuffer(data[: 4 * (1 + len(shape))], dtype=np.uint8)
     if len(header) < 4 * (1 + len(shape)):
@@ -41,8 +47,9 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     if tuple(words[1:]) != shape:
         raise ValueError(f"{path}: expected shape {shape}, got {tuple(words[1:])}")
     body = np.frombuffer(data, dtype=np.uint8, offset=len(header))
-    if body.size != np.prod(shape):
-        raise ValueError(f"{path}: expected {np.prod(shape)} bytes after the header, got {body.size}")
+    if body.size != count:
+        found = "more" if body.size > count else body.size
+        raise ValueError(f"{path}: expected {count} bytes after the header, got {found}")
     # A copy, because a view of the bytes object is read-only and keeps the header's odd alignment.
     pixels: npt.NDArray[np.uint8] = body.reshape(shape).copy()
     return pixels
@@ -92,10 +99,10 @@ def read_libsvm(path: Path, n_features: int | None) -> tuple[npt.NDArray[np.floa
         row, index = np.repeat(np.arange(len(pairs)), pairs), rest[0::2]
         with np.errstate(over="ignore"):
             value = rest[1::2].astype(np.float32)
-        top = np.inf if n_features is None else n_features
+        top = n_features or MAX_FEATURES
         same_row = np.diff(row, prepend=-1) == 0
         faults = {
-            f"indices in [1, {top}]" if n_features else "indices >= 1": (index < 1) | (index > top),
+            f"indices in [1, {top}]": (index < 1) | (index > top),
             "ascending indices": same_row & (np.diff(index, prepend=0) <= 0),
             "values within float32": ~np.isfinite(value),
         }
@@ -106,7 +113,6 @@ def read_libsvm(path: Path, n_features: int | None) -> tuple[npt.NDArray[np.floa
         if not np.isfinite(numbers[starts]).all():
             number, line = numbered[int(np.argmin(np.isfinite(numbers[starts])))]
             raise ValueError(f"{path}: line {number}: expected a finite label, got {_shown(line)}")
-        # Checked in float64 first: an absurd index must not wrap around when it becomes an int.
         width = max(width, int(index.max(initial=0)))
         if 4 * (n_rows + len(pairs)) * width > _MAX_DENSE_BYTES:
             raise ValueError(
@@ -144,7 +150,11 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     first = 1
     with _decompressed(path) as stream:
         while block := stream.read(_BLOCK_BYTES):
-            block += stream.readline()
+            rest = stream.readline(_MAX_LINE_BYTES)
+            if len(rest) == _MAX_LINE_BYTES:
+                number = first + block.count(b"\n")
+                raise ValueError(f"{path}: line {number}: expected at most {len(rest)} bytes")
+            block += rest
             yield first, block
             first += block.count(b"\n")
 

@@ -17,7 +17,7 @@ from .._shuffle import permutation
 from .._validation import check_choice, check_int, check_real
 from ._dataset import Dataset, Scale, check_scale, make_dataset
 from ._files import DIGITS, NAMES, SOURCES, cache_dir, fetch, verify
-from ._formats import read_csv, read_idx, read_libsvm
+from ._formats import MAX_FEATURES, read_csv, read_idx, read_libsvm
 
 __all__ = ["from_libsvm", "load"]
 
@@ -153,7 +153,7 @@ def from_libsvm(
         raise TypeError(f"path: expected a path, got {type(path).__name__}")
     path = Path(path)
     if n_features is not None:
-        n_features = check_int(n_features, "n_features", low=1)
+        n_features = check_int(n_features, "n_features", low=1, high=MAX_FEATURES)
     fraction = check_real(test_fraction, "test_fraction", low=0.0, high=1.0, strict=True)
     seed = check_int(seed, "seed", low=0, high=_MAX_SEED)
     scale = check_scale(scale)

@@ -23,6 +23,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._arrays import Array
+from byzadmm._atomic import prepare
 from byzadmm._validation import check_real
 from byzadmm.engines.messages import (
     HEADER_BYTES,
@@ -772,6 +773,8 @@ class _Side:
         self.experiment, self.mine, self.checkpoint, self.token = experiment, mine, checkpoint, header.token
         self._ending = f".w{mine.start}-{mine.stop - 1}.npz"
         self.workers = Workers(experiment, mine)
+        if checkpoint is not None:
+            prepare(checkpoint, "checkpoint")
         self.restored = header.round == 0 or self._load(header.round)
         self._last = header.round
         if not self.restored and experiment.has_models:
@@ -804,7 +807,7 @@ class _Side:
     def _load(self, done: int) -> bool:
         try:
             arrays, about = read_npz(self._path(done))
-            if about["token"] != self.token:
+            if about.get("token") != self.token:
                 return False
             self.workers.restore(arrays)
         except (OSError, ValueError):

@@ -71,6 +71,7 @@ class Quadratic:
 
     def native_form(self, dtype: np.dtype[Any], seed: int) -> _core.Loss:
         """The loss of the fused loop, whose noise goes by ``seed``."""
+        check_real(self.noise, "loss.noise", low=0.0, dtype=dtype)
         a, b = (checked_start(getattr(self, name), f"loss.{name}", self.b.shape, dtype) for name in ("a", "b"))
         return _core.Loss.quadratic(a, b, self.noise, seed)
 

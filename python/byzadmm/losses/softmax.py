@@ -10,7 +10,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._arrays import Array, as_float, as_index, as_samples
-from byzadmm._validation import check_int, check_threads, check_workers
+from byzadmm._validation import check_int, check_real, check_threads, check_workers
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
 
@@ -112,6 +112,7 @@ class Softmax:
         """The loss of the fused loop; its batches go by its own seed."""
         if dtype not in self._native:
             classes, y = self.dataset.n_classes, self._labels
+            check_real(self.dataset.scale, "scale", low=0.0, strict=True, dtype=dtype)
             poisoned = np.zeros(self.n_workers, np.bool_)
             poisoned[list(self._poisoned)] = True
             self._native[dtype] = _core.Loss.softmax(

@@ -14,7 +14,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._arrays import Array, checked_start, checked_vector
-from byzadmm._describe import describe
+from byzadmm._describe import describe, settings_of
 from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.attacks import HONEST, Attack, Spec
@@ -60,6 +60,8 @@ class Experiment:
         self.wire = np.dtype(
             self.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
         ).newbyteorder("<")
+        if self.shrink:
+            check_real(self.algorithm.bound(), "the bound of a message", low=0.0, strict=True, dtype=self.wire)
 
     def _check(
         self,
@@ -99,7 +101,7 @@ class Experiment:
         self.batch_size = check_int(batch_size, "batch_size", low=1)
         self.seed = check_int(seed, "seed", low=0, high=2**64 - 1)
         self.threads = check_threads(threads)
-        self.rho = check_real(rho, "rho", low=0.0)
+        self.rho = check_real(rho, "rho", low=0.0, dtype=self.dtype)
         self.first_k = check_int(first_k, "first_k", low=0, high=2**62)
         self.iterations = check_int(iterations, "iterations", low=0)
         self.eval_every = check_int(eval_every, "eval_every", low=1)
@@ -125,6 +127,8 @@ class Experiment:
             if not hasattr(self.loss, name):
                 kind, lacking = type(algorithm).__name__, type(self.loss).__name__
                 raise ValueError(f"loss: {kind} with these settings needs one with {name}; {lacking} has none")
+        algorithm.check_dtype(self.dtype)
+        self._check_attack()
         algorithm.check(self.m - (len(active) if algorithm.ideal else 0), self.m)
         self.native_loss: _core.Loss | None = None
         if hasattr(self.loss, "native_form"):
@@ -136,6 +140,15 @@ class Experiment:
         if self.x_init is not None and not self.has_models:
             raise ValueError(f"x_init: {type(algorithm).__name__}'s workers have no models of their own")
         self.optimum = None if optimum is None else checked_vector(optimum, "optimum", self.d)
+
+    def _check_attack(self) -> None:
+        """Every number that an attack is told must be one in the dtype of the run."""
+        if isinstance(self.attack, Attack):
+            for name, value in settings_of(self.attack).items():
+                if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
+                    check_real(value, f"attack: {name}", dtype=self.dtype)
+        if self.native_attack is not None and not np.isnan(self.native_attack[1]):  # made of the algorithm's settings
+            check_real(self.native_attack[1], "attack: strength", dtype=self.dtype)
 
     def _make_loss(self, dataset: Any, parts: Any, loss: Any) -> Any:
         if isinstance(loss, str):

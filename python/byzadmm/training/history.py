@@ -8,7 +8,7 @@ import numpy as np
 
 from byzadmm._arrays import Array
 from byzadmm.algorithms.base import State
-from byzadmm.results import Result
+from byzadmm.results import Found, Result, under
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -58,11 +58,22 @@ class History:
         arrays |= {f"curve_{name}": np.array(values) for name, values in self.curves.items()}
         return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
 
+    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
+        """Shape and dtype of :meth:`arrays`, given how many evaluations a checkpoint has and of what."""
+        t = next(iter(found["iterations"][0]), 0) if "iterations" in found else 0
+        curves = {f"curve_{name}" for name in self.curves} | {name for name in found if name.startswith("curve_")}
+        wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in curves}
+        wanted["iterations"] = (t,), np.dtype(np.int64)
+        for name in ("x0", "x") if self.run.record is not None else ():
+            if name in state:
+                wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
+        return wanted
+
     def restore(self, arrays: dict[str, Array]) -> None:
         """Go on from what :meth:`arrays` gave."""
         self.iterations = arrays["iterations"].tolist()
-        self.curves = {name: values.tolist() for name, values in _under("curve_", arrays).items()}
-        self.trajectory = {name: list(values) for name, values in _under("trajectory_", arrays).items()}
+        self.curves = {name: values.tolist() for name, values in under("curve_", arrays).items()}
+        self.trajectory = {name: list(values) for name, values in under("trajectory_", arrays).items()}
 
     def keep_only(self, iterations: list[int]) -> None:
         """Forget the end of a shorter run, where this one does not evaluate."""
@@ -85,10 +96,6 @@ class History:
             trajectory={name: np.array(values) for name, values in self.trajectory.items()} or None,
             seconds=seconds,
         )
-
-
-def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def _distance(x: Array, y: Array) -> float:

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from byzadmm._atomic import prepare
+from byzadmm._validation import check_int, check_real
 from byzadmm.algorithms.base import State
-from byzadmm.results import Result, read_npz, write_npz
+from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.history import History
 from byzadmm.training.master import Master, play
@@ -71,6 +73,8 @@ def train(
     about = run.describe() | config
     fingerprint = run.fingerprint(about, state) if checkpoint is not None else ""
     done, seconds = 0, 0.0
+    if checkpoint is not None:
+        prepare(checkpoint, "checkpoint")
     if checkpoint is not None and Path(checkpoint).exists():
         done, seconds = _resume(checkpoint, fingerprint, state, history, total)
         history.keep_only([k for k in history.iterations if k % run.eval_every == 0 or k == total])
@@ -100,8 +104,16 @@ def train(
 
 
 def _resume(path: Any, fingerprint: str, state: State, history: History, total: int) -> tuple[int, float]:
+    def check(about: dict[str, Any], found: dict[str, Found]) -> None:
+        if about.get("fingerprint") != fingerprint:
+            return
+        check_int(about.get("done"), "done", low=0)
+        check_real(about.get("seconds"), "seconds", low=0.0)
+        held: dict[str, Found] = {f"state_{name}": (array.shape, array.dtype) for name, array in state.items()}
+        check_layout(found, held | history.layout(found, state))
+
     try:
-        arrays, about = read_npz(path)
+        arrays, about = read_npz(path, check)
     except ValueError as error:
         warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
         return 0, 0.0
