@@ -108,10 +108,13 @@ def inside(size: Size, path: str) -> None:
 
 
 def launch(size: Size) -> dict[str, float]:
+    from byzadmm.engines._launch import find_mpirun
+
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/best.json"
-        words = ["mpirun", "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none", "--mca", "btl", WAYS[size.way]]
+        words = [find_mpirun() or "mpirun", "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none"]
+        words += ["--mca", "btl", WAYS[size.way]]
         words += ["-np", str(size.ranks + 1), sys.executable, __file__, "--inside", json.dumps(size), path]
         subprocess.run(words, env=environment, check=True, timeout=1800, stdout=subprocess.DEVNULL)
         measured: dict[str, float] = json.loads(Path(path).read_text())

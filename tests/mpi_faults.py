@@ -90,13 +90,13 @@ def misbehave(desk: Any, fault: str, deadline: float, strikes: int) -> None:
             say(message)
         return message
 
-    def lie(message: Any) -> None:
+    def send(message: Any) -> None:
         if now(message):
             message = instead(message)
         if message is not None:
             say(message)
 
-    desk._say = lie
+    desk._say = send
     if fault in ("raise", "sys_exit"):
         answer = mpi._Side.answer
 
@@ -142,7 +142,7 @@ def main(folder: str, deadline: str, strikes: str, *faults: str) -> int:
 
 
 def watch_master(record: list[dict[str, Any]]) -> None:
-    """Who was asked in a round, who answered, who was thrown out."""
+    """Who was asked in a round, who answered, who was eliminated."""
     ask, exchange = mpi._Hub.ask, mpi._Engine.exchange
 
     def noted_ask(hub: Any, link: Any, message: Any, owed: Any, sink: Any) -> None:
@@ -154,7 +154,7 @@ def watch_master(record: list[dict[str, Any]]) -> None:
         begun = time.monotonic()
         replies = exchange(engine, k, x0, deadline)
         entry = {"run": engine.number, "round": k, "seconds": time.monotonic() - begun}
-        record.append(entry | {"present": replies.present.tolist(), "thrown_out": list(replies.thrown_out)})
+        record.append(entry | {"present": replies.present.tolist(), "eliminated": list(replies.eliminated)})
         return replies
 
     mpi._Hub.ask = noted_ask  # type: ignore[method-assign]

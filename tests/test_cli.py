@@ -772,7 +772,7 @@ def test_mpi_refuses(refused, words, message):
 def test_mpi_alone_shows_its_help(call):
     ended = call("mpi")
     assert ended.code == 0
-    assert "mpirun --with-ft ulfm -np 5 byzadmm mpi run" in ended.out
+    assert "mpirun --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run" in ended.out
 
 
 @pytest.mark.parametrize("command", ["run", "reproduce", "tune", "data", "list", "info", "mpi"])
@@ -781,7 +781,7 @@ def test_help_has_examples_and_fits(capsys, command):
         main([command, "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    start = "mpirun --with-ft ulfm -np 5 byzadmm" if command == "mpi" else "byzadmm"
+    start = "mpirun --with-ft ulfm --oversubscribe -np 5 byzadmm" if command == "mpi" else "byzadmm"
     assert f"examples:\n  {start} {command}" in text
     assert fits(text)
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="session")
-def cmake() -> str:
+@pytest.fixture
+def cmake(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The one of the [test] extra, with its ninja, whether or not the environment is activated."""
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
+    monkeypatch.setenv("CMAKE_GENERATOR", "Ninja")
     found = shutil.which("cmake")
     assert found is not None, "cmake is not on the path; it comes with the [test] extra"
     return found

@@ -168,7 +168,7 @@ def test_the_local_engine_gives_the_bits_of_simulate(name: str, attack: str, dty
     assert whole.x is None or same_bits(ours.x, whole.x)
 
 
-def test_float32_on_the_wire_is_a_little_different_and_nobody_is_thrown_out() -> None:
+def test_float32_on_the_wire_is_a_little_different_and_nobody_is_eliminated() -> None:
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "loss": quadratic(), "dtype": "float64"}
     settings |= {"iterations": 60, "attack": ATTACKS["dual_oscillation"], "n_byzantine": Q}
     exact = engines.simulate(None, None, **settings)

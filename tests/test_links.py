@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +18,7 @@ import numpy as np
 import pytest
 
 from byzadmm import ADMM, losses
-from byzadmm.engines import Expected, Experiment, Kind, mpi, pack
+from byzadmm.engines import Expected, Experiment, Kind, _launch, mpi, pack
 from byzadmm.engines.messages import pack_notice, peek
 from byzadmm.engines.mpi import Job
 
@@ -158,7 +161,7 @@ def test_a_death_is_noticed_wherever_it_shows(where: str) -> None:
     hub.collect(10.0)
     assert states(hub) == ["died", "ready"]
     assert [(event.rank, event.what) for event in hub.events] == [(1, "died")]
-    assert hub.lost == []  # missing, not thrown out
+    assert hub.lost == []  # missing, not eliminated
     assert sink.tolist() == [[0, 0, 0], [2, 2, 2]]
 
 
@@ -259,7 +262,7 @@ def test_with_a_dead_rank_nobody_waits_for_mpi() -> None:
 
 def test_a_rank_that_does_not_answer_ends_in_an_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_to_end: list[set[int]] = []
-    monkeypatch.setattr(mpi, "_end_neighbours", asked_to_end.append)
+    monkeypatch.setattr(_launch, "end_ranks", asked_to_end.append)
     monkeypatch.setattr(mpi, "_MOMENT", 0.01)
     hub, comm, _ = asked()
     comm.queue.append((2, LEAVING, True))
@@ -270,7 +273,7 @@ def test_a_rank_that_does_not_answer_ends_in_an_abort(monkeypatch: pytest.Monkey
     assert len(asked_to_end) == 1
 
 
-def test_a_dropped_rank_can_still_leave() -> None:
+def test_an_eliminated_rank_can_still_leave() -> None:
     hub, comm, _ = asked(1)
     comm.queue.append((1, np.zeros(10, np.uint8), True))
     hub.collect(10.0)
@@ -295,7 +298,7 @@ def test_only_ranks_of_this_job_are_ended(monkeypatch: pytest.MonkeyPatch) -> No
 
     other, spared, ended = start("another", "2"), start("this job", "1"), start("this job", "2")
     try:
-        mpi._end_neighbours({2, 3})
+        _launch.end_ranks({2, 3})
         assert ended.wait(60) == -signal.SIGKILL
         assert (other.poll(), spared.poll()) == (None, None)
     finally:
@@ -304,9 +307,83 @@ def test_only_ranks_of_this_job_are_ended(monkeypatch: pytest.MonkeyPatch) -> No
             process.communicate()
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+@pytest.mark.parametrize("deaf", [False, True])
+def test_mpirun_is_ended_if_it_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, deaf: bool) -> None:
+    launcher = tmp_path / "mpirun"
+    launcher.symlink_to(shutil.which("bash") or "bash")
+    script = ("trap '' TERM; " if deaf else "") + "echo up; while :; do read -t 1; done"
+    with subprocess.Popen([launcher, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        monkeypatch.setattr(os, "getppid", lambda: process.pid)
+        ending = _launch.end_launcher(0.1)
+        assert ending is not None
+        assert process.wait(60) == -(signal.SIGKILL if deaf else signal.SIGTERM)
+        assert ending.wait(60) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+def test_only_mpirun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _launch.end_launcher(0.1) is None  # a child of the test's own parent, which is none
+    monkeypatch.setattr(os, "getppid", lambda: 2**22 + 1)  # beyond the largest number of a process
+    assert _launch.end_launcher(0.1) is None
+
+
+def test_one_rank_speaks_first() -> None:
+    waits = [_launch.patience_of(rank, 5.0) for rank in (0, 1, 2, 1000)]
+    assert waits == [5.0, 5.5, 6.0, 15.0]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1e300, 0), (0.01, 1)])
+def test_a_watchdog_calls_once_if_time_is_up(seconds: float, expected: int) -> None:
+    called = threading.Event()
+    with _launch.watchdog(seconds, called.set):
+        assert called.wait(60 * expected) == bool(expected)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_absent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    monkeypatch.delenv("PMIX_NAMESPACE", raising=False)
+    assert _launch.absent() == {}
+    monkeypatch.setenv("PMIX_NAMESPACE", "this job")
+    for name in ("SIZE", "LOCAL_SIZE"):
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "4")
+    with contextlib.ExitStack() as ranks:
+        for rank in (1, 2):
+            about = os.environ | {"PMIX_RANK": str(rank)}
+            process = ranks.enter_context(subprocess.Popen(["cat"], env=about, stdin=subprocess.PIPE))
+            if rank == 2:
+                process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            ranks.callback(process.kill)
+        elsewhere = {1: "(cat) has not called MPI_Init", 2: "is stopped"}
+        assert _launch.absent() == elsewhere | dict.fromkeys((0, 3), "has ended")
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "12")  # the others are elsewhere
+        assert _launch.absent() == elsewhere
+
+
+def test_a_bad_start_ends_the_job(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(os, "_exit", done.append)
+    monkeypatch.setattr(_launch, "end_ranks", lambda ranks: done.append("killed"))
+    comm = SimpleNamespace(Abort=lambda code: done.append(("abort", code)))
+    monkeypatch.setenv("OMPI_MCA_mpi_ft_enable", "1")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")  # ranks on other machines: only MPI can end those
+    monkeypatch.setenv("PMIX_SERVER_TMPDIR", str(tmp_path))
+    mpi._bad_start(comm, "mpi: no")
+    mpi._bad_start(comm, "mpi: no")  # another rank on the same machine
+    assert done == 2 * ["killed", ("abort", 2), 2]
+    assert capfd.readouterr().err == "byzadmm: error: mpi: no\n"
+
+
 def bare_job(**parts: Any) -> Job:
     job = Job.__new__(Job)
-    job._closed, job._leave, job._hub, job._desk = False, None, None, None
+    job._closed, job._leave, job._code, job._hub, job._desk = False, None, 0, None, None
     vars(job).update(parts)
     return job
 
@@ -330,7 +407,7 @@ def test_a_worker_without_a_master_leaves(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(os, "_exit", leave)
     comm = Comm()
-    desk = mpi._Desk(FAKE, comm, 1, 2)
+    desk = mpi._Desk(FAKE, comm, 1, 2, patience=10.0)
     comm.queue.append(FailureError(DIED))
     with pytest.raises(SystemExit):
         desk._next()
@@ -410,7 +487,7 @@ def test_a_saved_state_of_another_experiment_is_not_taken(tmp_path: Path) -> Non
     assert np.all(other.workers.state()["x"] == 7.0)
 
 
-def test_a_death_among_the_dropped_is_no_surprise() -> None:
+def test_a_death_among_the_eliminated_is_no_surprise() -> None:
     hub, comm, _ = asked(1)
     comm.queue.append((1, np.zeros(10, np.uint8), True))
     hub.collect(10.0)

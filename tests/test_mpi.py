@@ -9,10 +9,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
+import re
+import select
+import shlex
 import signal
 import subprocess
 import sys
+import sysconfig
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +25,10 @@ import pytest
 
 from arrays import same_bits
 from byzadmm import Result
+from byzadmm._progress import Bar
 from byzadmm.cli import main
 from byzadmm.engines import Event, Experiment
+from byzadmm.engines._launch import find_mpirun
 from byzadmm.engines.mpi import share
 from byzadmm.engines.report import COLUMNS, RankReport, RunReport
 from byzadmm.training.master import Master, play
@@ -32,30 +38,43 @@ from mpi_runs import cases
 
 TESTS = Path(__file__).parent
 LIMIT = 300.0
+MPIRUN = find_mpirun() or ""
 
 needs_mpi = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None,
+    importlib.util.find_spec("mpi4py") is None or not MPIRUN,
     reason="needs mpi4py and mpirun: pip install 'byzadmm[mpi]'",
 )
 
 
-def mpirun(ranks: int, *command: Any, tolerant: bool = True, limit: float = LIMIT) -> subprocess.CompletedProcess[str]:
-    """Run ``python command`` on so many ranks, in a session of its own; all of it is killed at the limit."""
-    words = ["mpirun", *(["--with-ft", "ulfm"] if tolerant else []), "--oversubscribe", "--bind-to", "none"]
-    words += ["-np", str(ranks), sys.executable, "-W", "error", *map(str, command)]
-    environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    paths = [str(TESTS), *filter(None, [environment.get("PYTHONPATH")])]
-    environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+def environment() -> dict[str, str]:
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return os.environ | root | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def launch(words: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run it in a session of its own; all of that is killed at the limit."""
     process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **{"env": environment()} | settings,
     )
     try:
-        out, err = process.communicate(timeout=limit)
+        out, err = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         end_session(process.pid)
         out, err = process.communicate()
-        pytest.fail(f"{' '.join(words)}: not over after {limit} s\n{out}\n{err}")
+        pytest.fail(f"{' '.join(words)}: not over after {LIMIT} s\n{out}\n{err}")
     return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def mpirun(ranks: int, *command: Any, tolerant: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run ``python command`` on so many ranks."""
+    words = [MPIRUN, *(["--with-ft", "ulfm"] if tolerant else []), "--oversubscribe", "--bind-to", "none"]
+    return launch([*words, "-np", str(ranks), sys.executable, "-W", "error", *map(str, command)])
 
 
 def end_session(session: int) -> None:
@@ -107,7 +126,7 @@ def test_the_report_counts(tmp_path: Path) -> None:
         ["3", "-", "0/0", "-", "0.00", "0.0", "0.00", "0.0", "ready"],
     ]
     assert len(report.rows()[0]) == len(COLUMNS)
-    assert "2 of 3 workers, 1 dropped, 2.5 MB" in report.line()
+    assert "2 of 3 workers, 1 eliminated, 2.5 MB" in report.line()
     whole = RunReport.together([report, report])
     assert whole.rows()[0] == ["1", "0-1", "10/10", "-", "30.00", "50.0", "30.00", "5.0", "ready"]
     assert (whole.rounds, len(whole.events)) == (10, 4)
@@ -134,6 +153,34 @@ def test_the_timeline_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "timeline.png").read_bytes()[1:4] == b"PNG"
     RunReport([RankReport(1, (0,))], [Event(0, 1, (0,), "died")], "float32", 1, 1).draw(tmp_path / "empty.svg")
     assert (tmp_path / "empty.svg").exists()
+
+
+@pytest.mark.parametrize("rounds", [30, 3000])
+def test_the_timeline_agrees_with_the_table(rounds: int, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    report = RunReport([RankReport(1, (0, 1))], [], "float32", 2, 10)
+    for k in range(rounds):
+        report.ranks[0].answered(0.0023, 0.00046)
+        report.keep_round(k, report.begun + 0.0025 * k)
+    report.draw(tmp_path / "timeline.png", "x")
+    bar = imread(tmp_path / "timeline.png")[:-60, :, :3]  # without the legend
+    work, wait = (np.all(np.abs(bar - np.array(rgb) / 255) < 0.03, -1).sum() for rgb in [(0, 114, 178), (86, 180, 233)])
+    assert work / (work + wait) == pytest.approx(report.ranks[0].work / report.ranks[0].mean, rel=0.1)
+    _, waited, worked = report.shares(0)
+    assert np.sum(waited) / len(waited) == pytest.approx(0.0023 / 0.0025, rel=0.01)
+    assert np.sum(worked) / np.sum(waited) == pytest.approx(0.2, rel=0.01)
+
+
+def test_a_line_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bar, "TERMINAL", "/no/such/terminal")
+    monkeypatch.setattr(Bar, "LIVE_INTERVAL", 0.0)
+    bar = Bar("admm", live=True)
+    bar.update(1, 2, lambda: "all well")
+    bar.clear()
+    bar.close()
+    assert capsys.readouterr().err == "admm: 1 of 2, all well\n"
 
 
 # --- the same bits ---------------------------------------------------------------------------------------------------
@@ -228,7 +275,124 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
 def test_without_mpirun_the_command_says_how_to_start() -> None:
     run = subprocess.run([sys.executable, "-m", "byzadmm", "mpi", "run"], capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert run.stderr.startswith("byzadmm: error: mpi: expected a master and at least one worker")
+    start = f"start with {MPIRUN} --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run\n"
+    expected = "byzadmm: error: mpi: expected a master and at least one worker, got one process; "
+    assert run.stderr == expected + start
+
+
+@needs_mpi
+def test_mpirun_is_found_beside_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert find_mpirun() == str(Path(sysconfig.get_path("scripts"), "mpirun"))
+
+
+def printed_commands(text: str) -> set[str]:
+    """Lines that start a job on this machine: no hosts are named, and Slurm is not everywhere."""
+    found = re.findall(r"^ *((?:\S*/)?mpirun .*)$", text, re.MULTILINE)
+    return {line for line in found if "--host" not in line}
+
+
+@needs_mpi
+@pytest.mark.parametrize("page", ["README.md", "docs/mpi.md", "docs/cli.md", "mpi --help", "mpi run --help"])
+def test_printed_commands_work_as_printed(
+    page: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if page.endswith(".md"):
+        text = (root / page).read_text("utf-8")
+    else:
+        with pytest.raises(SystemExit):
+            main(page.split())
+        text = capsys.readouterr().out
+    assert printed_commands(text)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    activated = environment() | {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])}
+    for line in printed_commands(text):
+        assert "--oversubscribe" in line, "fails on few cores"
+        run = launch(shlex.split(line), cwd=tmp_path, env=activated)
+        assert run.returncode == 0, f"{line}\n{run.stderr}"
+        assert "4 worker ranks" in run.stdout
+
+
+# The rank with a terminal of its own: what is typed to mpirun goes to its session.
+IN_A_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+@needs_mpi
+def test_live_is_seen_on_the_terminal_while_it_runs() -> None:
+    ours, theirs = os.openpty()
+    words = [MPIRUN, "--with-ft", "ulfm", "--oversubscribe", "-np", "3", sys.executable, "-m", "byzadmm", "mpi", "run"]
+    words += ["--algorithm", "admm", "--iterations", "100000000", "--no-plot", "--live"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_A_TERMINAL, *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment(),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen, end = b"", time.monotonic() + LIMIT
+    try:
+        while seen.count(b" rounds/s, 20 of 20 workers, 0 eliminated, ") < 3 and time.monotonic() < end:
+            if select.select([ours], [], [], 1.0)[0]:
+                seen += os.read(ours, 4096)
+    finally:
+        end_session(process.pid)
+        process.wait()
+        os.close(ours)
+    lines = [line for line in seen.split(b"\r")[1:] if b"rounds/s" in line]
+    assert lines, seen
+    assert all(line.startswith(b"ideal: ") and line.endswith(b"\033[K") for line in lines[:-1]), seen
+    assert b"\n" not in b"".join(lines)
+
+
+# --- ranks that never get as far as the first round ------------------------------------------------------------------
+
+
+def complaints(run: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in run.stderr.splitlines() if line.startswith("byzadmm: error: ")]
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [(["false"], "rank 2 has ended"), (["sleep", "1000"], "rank 2 (sleep) has not called MPI_Init")],
+)
+def test_a_rank_that_is_not_in_mpi_does_not_hold_the_others(other: list[str], why: str) -> None:
+    words = [MPIRUN, "--with-ft", "ulfm", "--oversubscribe", "-np", "2", sys.executable, "-m", "byzadmm", "mpi", "run"]
+    run = launch([*words, "--patience", "6", ":", "-np", "1", *other])
+    assert run.returncode == 2
+    [line] = complaints(run)
+    assert "waited 6 s (patience) in MPI_Init for every rank to start: " in line
+    assert why in line
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("stage", "ranks", "expected"),
+    [
+        ("before", [2], "rank RANK waited 6 s (patience) in MPI_Init for every rank to start"),
+        ("after", [0], "rank RANK waited 12 s for the master's first message"),
+        ("load", [0], "rank 0 was loading its data for 6 s (patience)"),
+    ],
+)
+def test_a_start_that_takes_too_long_ends_the_job(stage: str, ranks: list[int], expected: str) -> None:
+    run = mpirun(4, TESTS / "mpi_start.py", 6, stage, *ranks, tolerant=stage != "before")
+    assert run.returncode == 2, run.stderr
+    [line] = complaints(run)
+    assert re.match(f"byzadmm: error: mpi: {re.escape(expected)}".replace("RANK", r"\d"), line)
+
+
+@needs_mpi
+def test_a_job_in_which_no_rank_is_ready_ends_and_one_in_which_some_are_goes_on() -> None:
+    nobody = mpirun(4, TESTS / "mpi_start.py", 6, "load", 1, 2, 3)
+    assert nobody.returncode == 1
+    assert "ConnectionError: mpi: no rank has loaded its data after 6 s (patience): 1, 2, 3" in nobody.stderr
+    some = mpirun(4, TESTS / "mpi_start.py", 6, "load", 1, 3)
+    assert some.returncode == 0, some.stderr
+    assert some.stdout.split() == ["slow", "ready", "slow"]
 
 
 # --- a master that dies ----------------------------------------------------------------------------------------------
@@ -289,11 +453,11 @@ FAULTS = {
     "flood": {"oversized"},
     "twice": {"unasked", "old_round"},
 }
-THROWN_OUT = list(FAULTS)[8:]  # what a slow, broken or dead process does is no misbehaviour
+ELIMINATED = list(FAULTS)[8:]  # what a slow, broken or dead process does is no misbehaviour
 
 
 def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
-    """The run once more without MPI: the same workers asked, the same answers missing, the same thrown out."""
+    """The run once more without MPI: the same workers asked, the same answers missing, the same eliminated."""
     experiment = Experiment(None, None, settings(m, RUNS[number], 12))
     workers = [Workers(experiment, [worker]) for worker in range(m)]
     master = Master(experiment)
@@ -309,7 +473,7 @@ def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
             messages[list(FAULTS).index("nan"), 3] = np.nan
             messages[list(FAULTS).index("out_of_range"), 0] = 1.5 * LAM
         [came] = [entry for entry in now if "present" in entry]
-        lost = [worker for worker in came["thrown_out"] if master.eliminated[worker] < 0]
+        lost = [worker for worker in came["eliminated"] if master.eliminated[worker] < 0]
         master.eliminated[lost] = k
         return messages, np.array(came["present"])
 
@@ -336,18 +500,18 @@ def test_the_fault_matrix(tmp_path: Path) -> None:
         assert result.eliminated == {i: int(k) for i, k in enumerate(master.eliminated) if k >= 0}
         assert np.all(np.isfinite(result.x0))
         if number == 0:  # in later runs a worker whose numbers were impossible may show that it can do better
-            assert sorted(result.eliminated) == [list(FAULTS).index(fault) for fault in THROWN_OUT]
+            assert sorted(result.eliminated) == [list(FAULTS).index(fault) for fault in ELIMINATED]
     named = {(event["rank"], event["what"]) for event in reports[0]["events"]}
     rank = {fault: number for number, fault in enumerate(FAULTS, start=1)}
     assert {(rank["slow"], "slow"), (rank["slow"], "back"), (rank["stop"], "slow"), (rank["stop"], "back")} <= named
     assert {(rank["nan"], "non_finite"), (rank["out_of_range"], "out_of_range")} <= named
     texts = [event["text"] for event in reports[0]["events"] if event["what"] == "raised"]
     assert sorted(texts) == ["SystemExit: 3", "ValueError: no such?thing"]
-    # the slow and the stopped were asked again, those who were thrown out were not
+    # the slow and the stopped were asked again, the eliminated were not
     asked = {fault: number["asked"] for fault, number in zip(FAULTS, reports[0]["ranks"], strict=True)}
     assert STRIKES < asked["slow"] < 12
     assert STRIKES < asked["stop"] < 12
-    assert all(asked[fault] <= STRIKES + 1 for fault in THROWN_OUT[2:])
+    assert all(asked[fault] <= STRIKES + 1 for fault in ELIMINATED[2:])
     # no round took much longer than the deadline, and the master never took in what was too large
     assert max(entry.get("seconds", 0.0) for entry in rounds) < deadline + 60
     assert last["peak"] < 150_000  # kB; one of the messages alone had 100 MB, the flood 60 MB
@@ -368,6 +532,7 @@ def test_ranks_that_never_come_back_cannot_hold_the_end(tmp_path: Path) -> None:
 def test_when_nobody_is_left_the_master_says_so(tmp_path: Path) -> None:
     run = mpirun(3, TESTS / "mpi_faults.py", tmp_path, 20, STRIKES, "garbage", "kill")
     assert "mpi: no worker is left in round 4 (rank 1 garbage, rank 2 died)" in run.stderr
+    assert run.returncode == 1
     assert not (tmp_path / "run0.npz").exists()
 
 
@@ -375,4 +540,4 @@ def test_when_nobody_is_left_the_master_says_so(tmp_path: Path) -> None:
 def test_one_process_is_not_enough(tmp_path: Path) -> None:
     run = mpirun(1, TESTS / "mpi_runs.py", "same", tmp_path)
     assert run.returncode != 0
-    assert "mpi: expected a master and at least one worker; start with mpirun -np 2 or more" in run.stderr
+    assert "mpi: expected a master and at least one worker, got one process; start with " in run.stderr

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 __all__ = ["Bar"]
 
@@ -12,15 +16,19 @@ __all__ = ["Bar"]
 class Bar:
     """``update(done, total)`` as often as you like, with a function for a remark beside it; ``close()`` at the end.
 
-    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds, or with
-    ``live`` one that is written over five times a second.
+    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds. ``live`` is
+    for a process whose standard error mpirun forwards, in whole lines: one line is written over five times a second on
+    the controlling terminal, which it shares with an mpirun on the same machine; without a terminal, a line a second.
     """
 
-    PLAIN_INTERVAL, LIVE_INTERVAL = 10.0, 0.2
+    PLAIN_INTERVAL, LIVE_INTERVAL, OVERWRITE_INTERVAL = 10.0, 1.0, 0.2
+    TERMINAL = "/dev/tty"
 
     def __init__(self, label: str, live: bool = False) -> None:
-        self.label, self.live = label, live
+        self.label = label
         self._bar = None
+        self._terminal = _terminal(self.TERMINAL) if live else None
+        self._every = self.OVERWRITE_INTERVAL if self._terminal else self.LIVE_INTERVAL if live else self.PLAIN_INTERVAL
         self._last = time.monotonic()
         if sys.stderr.isatty():
             from rich.console import Console
@@ -43,14 +51,42 @@ class Bar:
     def update(self, done: int, total: int, note: Callable[[], str] = str) -> None:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total, note=note())
-        elif time.monotonic() - self._last >= (self.LIVE_INTERVAL if self.live else self.PLAIN_INTERVAL):
+        elif time.monotonic() - self._last >= self._every:
             self._last = time.monotonic()
             line = ", ".join(filter(None, (f"{self.label}: {done} of {total}", note())))
-            print(f"\r{line}\033[K" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+            if self._terminal is None:
+                print(line, file=sys.stderr, flush=True)
+            else:
+                self._overwrite(line)
+
+    def clear(self) -> None:
+        """Make room for a line on standard error; the live line comes back a moment later, below it."""
+        if self._terminal is not None:
+            self._last = time.monotonic()
+            self._overwrite("")
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        elif self.live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if self._terminal is not None:
+            self._overwrite("")
+            self._terminal.close()
+            self._terminal = None
+
+    def _overwrite(self, line: str) -> None:
+        assert self._terminal is not None
+        with contextlib.suppress(OSError):  # it was closed
+            columns = os.get_terminal_size(self._terminal.fileno()).columns or 80  # 0 is unknown
+            self._terminal.write(f"\r{line[: columns - 1]}\033[K")
+            self._terminal.flush()
+
+
+def _terminal(path: str) -> TextIO | None:
+    """The controlling terminal, if there is one."""
+    try:
+        terminal = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    except OSError:
+        return None
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a rank is no foreground process: `stty tostop` would stop it
+    return terminal

@@ -24,6 +24,7 @@ from byzadmm import _comparison as comparison
 from byzadmm import _core, aggregators, catalogue, datasets
 from byzadmm._validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.engines._launch import EXAMPLE as MPIRUN
 from byzadmm.results import Result
 from byzadmm.simulation import simulate_many
 
@@ -172,7 +173,7 @@ def _parser() -> _Parser:
     info = command("info", _info, "version, instruction set, threads, data and extras", "byzadmm info --json")
     info.add_argument("--json", action="store_true", help="print JSON")
     info.add_argument("--data-dir", metavar="DIR", help="look for data here first")
-    lines = ("mpirun --with-ft ulfm -np 5 byzadmm mpi run", "srun -n 21 byzadmm mpi run my.toml --checkpoint states")
+    lines = (MPIRUN, "srun --mpi=pmix -n 21 byzadmm mpi run my.toml --checkpoint states")
     mpi = command("mpi", lambda args: _help(mpi), "the same with the workers on other processes and machines", *lines)
     train = mpi.add_subparsers(metavar="run", title="commands").add_parser(
         "run",
@@ -233,12 +234,12 @@ def _add_mpi(parser: argparse.ArgumentParser) -> None:
     ranks = parser.add_argument_group("ranks (--threads is their number per rank)")
     ranks.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="wait so long for answers (10)")
     ranks.add_argument(
-        "--patience", type=float, default=120.0, metavar="SECONDS", help="wait so long for ranks to be ready (120)"
+        "--patience", type=float, default=120.0, metavar="SECONDS", help="limit of each stage before round 1 (120)"
     )
     ranks.add_argument("--wire", metavar="TYPE", help="float32 or float64 on the way (that of the run)")
     ranks.add_argument("--checkpoint", metavar="DIR", help="keep states there; the same command goes on from them")
     ranks.add_argument(
-        "--live", action="store_true", help="one line that is written over; mpirun hides whether there is a terminal"
+        "--live", action="store_true", help="progress five times a second on the terminal, else a line every second"
     )
     ranks.add_argument("--timeline", metavar="FILE", help="picture of who answered when: .png, .svg or .pdf")
 
@@ -806,9 +807,11 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
             def watch(done: int, report: RunReport, bar: Bar | None = bar, total: int = run["iterations"]) -> None:
                 nonlocal told
                 if bar is not None:
+                    if told < len(report.events):
+                        bar.clear()
+                        _remark(*(str(event) for event in report.events[told:]))
+                        told = len(report.events)
                     bar.update(done, total, report.line)
-                    _remark(*(str(event) for event in report.events[told:]))
-                    told = len(report.events)
 
             try:
                 settings = {"dataset": None, "parts": None} | run | _mpi_settings(args, name)
@@ -821,7 +824,8 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
                     bar.close()
 
     with job:
-        plan = _plan(args)
+        with job.watched("loading its data"):
+            plan = _plan(args)
         timeline = None if args.timeline is None else _drawable(args.timeline, "timeline")
         if args.checkpoint is not None:
             Path(args.checkpoint).mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,12 @@ rank that owes an answer is not asked again. ``docs/mpi.md`` says what each faul
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import glob
 import importlib
 import itertools
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from byzadmm import _core
 from byzadmm._arrays import Array
 from byzadmm._atomic import prepare
 from byzadmm._validation import check_real
+from byzadmm.engines import _launch
 from byzadmm.engines.messages import (
     HEADER_BYTES,
     NOTICE_BYTES,
@@ -49,16 +51,17 @@ from byzadmm.training.workers import Workers
 __all__ = ["Job", "share"]
 
 _TAG = 7
-# Unwanted messages are received and thrown away up to this size and number; larger ones stay with their sender.
+# Unwanted messages are received and discarded up to this size and number; larger ones stay with their sender.
 _DISCARD_BYTES, _DISCARDS = 1 << 16, 16
 _NOTHING = np.zeros((1, 0), np.float32)
 _MOMENT = 5.0  # seconds until a death is known
+_GRACE = 10.0  # seconds that mpirun has to end after an abort
 _let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on every system
 _LARGEST = 2**31 - 1  # bytes in one message, a limit of MPI
 
 
 def share(m: int, rank: int, size: int) -> range:
-    """The workers that ``rank`` of ``size`` holds: neighbours, as even as can be; none for the master.
+    """The workers that ``rank`` of ``size`` holds: consecutive, as even as can be; none for the master.
 
     Examples
     --------
@@ -81,7 +84,8 @@ class Job:
     deadline : float
         Seconds that a round waits for answers.
     patience : float
-        Seconds that the beginning of a run waits for ranks to load their data.
+        Seconds that each stage before the first round may take: all ranks in MPI_Init, the master's first message, the
+        ranks' loading of their data. After that the process ends with exit code 2 and a line that names the stage.
 
     Attributes
     ----------
@@ -95,7 +99,7 @@ class Job:
 
     Examples
     --------
-    A script for ``mpirun --with-ft ulfm -np 5 python script.py``::
+    A script for ``mpirun --with-ft ulfm --oversubscribe -np 5 python script.py``::
 
         with Job() as job:
             result = job.simulate(data, parts, algorithm=ADMM(), attack=attacks.SignFlip(), n_byzantine=8)
@@ -106,24 +110,24 @@ class Job:
     def __init__(self, *, deadline: float = 10.0, patience: float = 120.0) -> None:
         self.deadline = check_real(deadline, "deadline", low=0.0, strict=True)
         self.patience = check_real(patience, "patience", low=0.0, strict=True)
-        try:
-            self._mpi: Any = importlib.import_module("mpi4py.MPI")
-        except (ImportError, RuntimeError) as error:  # no mpi4py; no MPI library under it
-            raise ImportError(f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})") from error
+        self._mpi: Any = _start_mpi(self.patience)
         self._comm: Any = self._mpi.COMM_WORLD
-        self._comm.Set_errhandler(self._mpi.ERRORS_RETURN)
+        for comm in (self._comm, self._mpi.COMM_SELF):  # the latter for errors that belong to no communicator
+            comm.Set_errhandler(self._mpi.ERRORS_RETURN)
         self.rank: int = self._comm.Get_rank()
         self.size: int = self._comm.Get_size()
         if self.size < 2:
-            raise ValueError("mpi: expected a master and at least one worker; start with mpirun -np 2 or more")
+            start = _launch.EXAMPLE.replace("mpirun", _launch.find_mpirun() or "mpirun", 1)
+            raise ValueError(f"mpi: expected a master and at least one worker, got one process; start with {start}")
         self.is_master = self.rank == 0
-        self.tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable", "") in ("1", "true")  # noqa: SIM112
+        self.tolerant = _launch.tolerant()
         self.report: RunReport | None = None
         self._runs = 0
         self._closed = False
         self._hub = _Hub(self._mpi, self._comm, self.size, self.tolerant) if self.is_master else None
-        self._desk = None if self.is_master else _Desk(self._mpi, self._comm, self.rank, self.size)
+        self._desk = None if self.is_master else _Desk(self._mpi, self._comm, self.rank, self.size, self.patience)
         self._leave: str | None = None
+        self._code = 0
 
     def simulate(
         self,
@@ -167,7 +171,8 @@ class Job:
         self.report = None
         begun = time.perf_counter()
         try:
-            experiment = build()
+            with self.watched("loading its data"):
+                experiment = build()
             engine = _Engine(self._hub, experiment, number, self.patience)
             report = self.report = engine.report_so_far
 
@@ -183,6 +188,14 @@ class Job:
                 self.report.seconds = time.perf_counter() - begun
                 self.report.finish(self._hub.states())
 
+    def watched(self, stage: str) -> contextlib.AbstractContextManager[None]:
+        """Abort the job with exit code 2 and one line if the block, a ``stage`` of the start, exceeds the patience."""
+
+        def expired() -> None:
+            _bad_start(self._comm, f"mpi: rank {self.rank} was {stage} for {self.patience:g} s (patience)")
+
+        return _launch.watchdog(self.patience, expired)
+
     def close(self) -> None:
         """Tell everybody that it is over, wait a moment, and see to it that the process can end."""
         if self._closed:
@@ -193,19 +206,19 @@ class Job:
         elif self._desk is not None:
             self._leave = "exit" if self._desk.stop() else None
         if self._leave is not None:
-            atexit.register(self.leave, 0)
+            atexit.register(self.leave, self._code)
 
     def leave(self, code: int) -> None:
         """End the process now where MPI could not end in an orderly way because somebody is gone; else do nothing.
 
-        At the end of a script this happens by itself, with exit code 0.
+        At the end of a script this happens by itself, with exit code 0, or 1 if an exception left the ``with`` block.
         """
         if self._leave is None:
             return
         sys.stdout.flush()
         sys.stderr.flush()
         if self._leave == "abort":
-            self._comm.Abort(code)  # also ends a rank that was stopped and will never answer
+            _abort(self._comm, code)
         os._exit(code)
 
     def __enter__(self) -> Job:
@@ -214,9 +227,58 @@ class Job:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self._desk is not None:
-            self._desk.give_up(error)
+        if error is not None:
+            self._code = 1
+            if self._desk is not None:
+                self._desk.give_up(error)
         self.close()
+
+
+def _start_mpi(patience: float) -> Any:
+    """The module ``mpi4py.MPI`` after MPI_Init, which returns only when every rank has called it.
+
+    mpi4py would call it while the module is imported, and hold the interpreter's lock meanwhile: no other thread could
+    see that time is up. ``ctypes`` gives the lock away.
+    """
+    rank = int(os.environ.get("PMIX_RANK", "0"))
+
+    def expired() -> None:
+        missing = _launch.absent()
+        named = [f"rank {other} {why}" for other, why in missing.items()]
+        whom = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+        text = f"mpi: rank {rank} waited {patience:g} s (patience) in MPI_Init for every rank to start"
+        _launch.say(f"{text}: {whom}" if whom else text)
+        if _launch.tolerant():  # then mpirun would leave them behind; the ranks in MPI are no different from this one
+            _launch.end_ranks(missing)
+        os._exit(2)
+
+    try:
+        rc = importlib.import_module("mpi4py").rc
+        rc(initialize=False, finalize=rc.finalize is not False)  # without effect where MPI runs already
+        mpi = importlib.import_module("mpi4py.MPI")
+        if not mpi.Is_initialized():
+            init = getattr(ctypes.CDLL(mpi.__file__), "MPI_Init_thread", lambda *_: mpi.Init_thread())
+            with _launch.watchdog(_launch.patience_of(rank, patience), expired):
+                init(None, None, mpi.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
+    except (ImportError, RuntimeError) as error:  # no mpi4py; no MPI library under it
+        raise ImportError(f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})") from error
+    return mpi
+
+
+def _abort(comm: Any, code: int) -> None:
+    """End all ranks, also those that were stopped and will never answer, and mpirun."""
+    _ending = _launch.end_launcher(_GRACE)
+    comm.Abort(code)
+
+
+def _bad_start(comm: Any, text: str) -> None:
+    """End the job with exit code 2 and one line."""
+    _launch.say(text)
+    if _launch.tolerant():  # otherwise mpirun ends the other ranks as soon as this one is gone
+        _launch.end_ranks(range(sys.maxsize))
+        if not _launch.all_here():
+            _abort(comm, 2)
+    os._exit(2)
 
 
 class _Idle:
@@ -271,7 +333,7 @@ class _Hub:
         self.events: list[Event] = []
         self.round = 0
         self.unread: list[_Link] = []
-        self.lost: list[int] = []  # workers to be thrown out
+        self.lost: list[int] = []  # workers to be eliminated
         self.unreceived = False
         self.seconds_checking = 0.0
         self._status = mpi.Status()
@@ -293,13 +355,13 @@ class _Hub:
         try:
             link.sends.append((self.comm.Isend([message, self.mpi.BYTE], link.rank, _TAG), message))
         except self.mpi.Exception as error:
-            self._mourn(error)
+            self._note_deaths(error)
 
     def _over(self, request: Any) -> bool:
         try:
             return bool(request.Test())
         except self.mpi.Exception as error:
-            self._mourn(error)
+            self._note_deaths(error)
             return True
 
     def collect(self, seconds: float) -> None:
@@ -328,7 +390,7 @@ class _Hub:
         try:
             message = self.comm.Improbe(self.mpi.ANY_SOURCE, self.mpi.ANY_TAG, self._status)
         except self.mpi.Exception as error:
-            self._mourn(error)
+            self._note_deaths(error)
             return True
         if message is None:
             return False
@@ -341,9 +403,9 @@ class _Hub:
             self._read()
         cap = max(0 if link.owed is None else link.owed.nbytes, HEADER_BYTES + NOTICE_BYTES)
         if link.gone is None and not 0 <= count <= cap:
-            self._drop(link, "oversized")
+            self._eliminate(link, "oversized")
         elif link.gone is None and link.request is not None:
-            self._drop(link, "unasked")
+            self._eliminate(link, "unasked")
         if link.gone is not None:
             self._discard(message, count, link)
             return
@@ -353,7 +415,7 @@ class _Hub:
         try:
             link.request = message.Irecv([link.buffer[:count], self.mpi.BYTE])
         except self.mpi.Exception as error:
-            self._mourn(error)
+            self._note_deaths(error)
             return
         self._tested(link)
 
@@ -372,7 +434,7 @@ class _Hub:
         try:
             request = message.Irecv([buffer, self.mpi.BYTE])
         except self.mpi.Exception as error:
-            self._mourn(error)
+            self._note_deaths(error)
             return
         if self._over(request):
             self._heard_leaving(link, buffer)
@@ -389,7 +451,7 @@ class _Hub:
                 return False
         except self.mpi.Exception as error:
             link.request = None
-            self._mourn(error)
+            self._note_deaths(error)
             return True
         link.request = None
         if link.rank in self.waiting:
@@ -466,7 +528,7 @@ class _Hub:
             return
         self._heard_leaving(link, message)
         if not link.left:
-            self._drop(link, fault)
+            self._eliminate(link, fault)
 
     # losing
 
@@ -482,12 +544,12 @@ class _Hub:
             link.request, link.buffer = None, np.empty(0, np.uint8)
         self._note(link, why, text)
 
-    def _drop(self, link: _Link, fault: str) -> None:
-        """It broke the rules: its workers are thrown out."""
+    def _eliminate(self, link: _Link, fault: str) -> None:
+        """It broke the rules of the exchange: its workers are eliminated."""
         self._lose(link, fault)
         self.lost += link.workers
 
-    def _mourn(self, error: Exception) -> None:
+    def _note_deaths(self, error: Exception) -> None:
         """Which ranks have died; any other error of MPI is raised again."""
         self._read()  # what they said before counts
         mpi = self.mpi
@@ -514,7 +576,7 @@ class _Hub:
         self.tell_all(pack(Kind.STOP, _NOTHING))
         missing = self._await_leaving(seconds)
         if missing and self.tolerant:  # an abort does not always end several ranks that are stopped
-            _end_neighbours(missing)
+            _launch.end_ranks(missing)
             missing = self._await_leaving(_MOMENT)
         hard = bool(missing) or self.unreceived or any(link.gone == "died" for link in self.links)
         self.tell_all(pack(Kind.STOP, _NOTHING, save=hard))
@@ -542,21 +604,6 @@ class _Hub:
         for link in self.links:
             if link.gone != "died":
                 self._send(link, message)
-
-
-def _end_neighbours(ranks: set[int]) -> None:
-    """Kill these ranks if they are children of the master's own launcher on this machine."""
-    job = os.environ.get("PMIX_NAMESPACE")
-    for folder in Path("/proc").glob("[1-9]*") if job else ():
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getppid():
-                words = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-                about = dict(word.split("=", 1) for word in words if "=" in word)
-                if about.get("PMIX_NAMESPACE") == job and int(about.get("PMIX_RANK", "0")) in ranks:
-                    os.kill(int(folder.name), signal.SIGKILL)
-        except (OSError, ValueError):  # it has just ended, or is not ours
-            continue
 
 
 class _Engine:
@@ -599,11 +646,14 @@ class _Engine:
             if link.workers and link.gone is None and link.owed is None:
                 self._start(link)
         self.hub.collect(self.patience)
+        self._somebody()
+        if not any(link.run == self.number for link in self.hub.links if link.workers):
+            who = ", ".join(str(link.rank) for link in self.hub.links if link.owed is not None)
+            raise ConnectionError(f"mpi: no rank has loaded its data after {self.patience:g} s (patience): {who}")
         if done:
             for link in self.hub.links:
                 if link.workers and link.run == self.number and not self._restored[link.workers[0]]:
                     self.events.append(Event(done, link.rank, tuple(link.workers), "restarted", "no saved state"))
-        self._somebody()
 
     def exchange(self, k: int, x0: Array, deadline: float) -> Replies:
         """Round ``k`` with every rank that owes nothing."""
@@ -687,8 +737,9 @@ class _Engine:
 class _Desk:
     """A worker rank: answers what the master asks, until it is told to stop."""
 
-    def __init__(self, mpi: Any, comm: Any, rank: int, size: int) -> None:
-        self.mpi, self.comm, self.rank, self.size = mpi, comm, rank, size
+    def __init__(self, mpi: Any, comm: Any, rank: int, size: int, patience: float) -> None:
+        self.mpi, self.comm, self.rank, self.size, self.patience = mpi, comm, rank, size, patience
+        self._met = False  # whether the master has said anything yet
         self._held: tuple[Header, Bytes] | None = None
         self._failed = False
 
@@ -748,9 +799,14 @@ class _Desk:
             held, self._held = self._held, None
             return held
         idle, status = _Idle(), self.mpi.Status()
+        limit = 2 * self.patience  # the master may need as long as that for its own data, and then says so
+        end = time.perf_counter() + _launch.patience_of(self.rank - 1, limit)
         try:
             while (message := self.comm.Improbe(0, self.mpi.ANY_TAG, status)) is None:
+                if not self._met and time.perf_counter() >= end:
+                    _bad_start(self.comm, f"mpi: rank {self.rank} waited {limit:g} s for the master's first message")
                 idle.wait()
+            self._met = True
             content = np.empty(status.Get_count(self.mpi.BYTE), np.uint8)
             message.Recv([content, self.mpi.BYTE])
         except self.mpi.Exception:  # without a master there is nothing left to do, and nobody to say good-bye to

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from byzadmm._arrays import Array
 from byzadmm.engines.training import Event
 
 __all__ = ["RankReport", "RunReport"]
@@ -30,7 +33,7 @@ class RankReport:
     rank : int
     workers : tuple of int
     asked, on_time, late : int
-        Rounds it was asked in, answered within the deadline, and after it.
+        Rounds it was asked in, answered within the deadline, and after it; late answers are discarded.
     mean, longest : float
         Seconds from question to answer, over the rounds answered on time.
     work : float
@@ -139,12 +142,12 @@ class RunReport:
         return whole
 
     def line(self) -> str:
-        """For a run that is going on: rounds per second, workers that are there or thrown out, bytes."""
+        """For a run that is going on: rounds per second, workers that are there or eliminated, bytes."""
         rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)
         lasting = [event for event in self.events if event.what not in _PASSING]
         gone = {worker for event in lasting for worker in event.workers}
-        dropped = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
-        there = f"{self.n_workers - len(gone)} of {self.n_workers} workers, {len(dropped)} dropped"
+        eliminated = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
+        there = f"{self.n_workers - len(gone)} of {self.n_workers} workers, {len(eliminated)} eliminated"
         return f"{rate:.0f} rounds/s, {there}, {self.bytes / 1e6:.1f} MB"
 
     def rows(self) -> list[list[str]]:
@@ -176,8 +179,33 @@ class RunReport:
         """Write it as JSON."""
         Path(path).write_text(json.dumps(self.record()) + "\n", encoding="utf-8")
 
+    def shares(self, number: int, bins: int = 500) -> tuple[Array, Array, Array]:
+        """Edges of ``bins`` intervals of time; the share of each in which rank ``number`` was waited for, and worked.
+
+        A kept round that stands for several is spread over the time until the next one that was kept.
+        """
+        rounds = np.array([k for k, _, _ in self.timeline])
+        starts = np.array([start for _, start, _ in self.timeline])
+        spent = np.array([row[number] or (0.0, 0.0) for _, _, row in self.timeline])
+        longest = max((last[0] for last in self.timeline[-1][2] if last is not None), default=0.0)
+        ends = np.append(starts[1:], starts[-1] + max(longest, 1e-9))
+        stands_for = np.append(np.diff(rounds), 1)[:, None]
+        total = np.minimum(stands_for * spent, (ends - starts)[:, None])
+        stretch = np.where(stands_for > 1, (ends - starts)[:, None], total)
+        edges = np.linspace(starts[0], ends[-1], bins + 1)
+        waited, worked = (
+            np.diff(np.interp(edges, _zip(starts, starts + stretch[:, i]), _zip(*_running(total[:, i]))))
+            for i in (0, 1)
+        )
+        width = edges[1] - edges[0]
+        return edges, waited / width, worked / width
+
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
-        """A picture of the answers: one line per rank, time to the right, a mark where something happened."""
+        """A picture of the answers: one line per rank, time to the right, a mark where something happened.
+
+        The height of a line is the share of the time, from one pixel or so to the next, that the rank worked and that
+        the master waited for it: the colors cover areas in the ratio of the table's numbers.
+        """
         from matplotlib.figure import Figure
 
         ranks = [rank for rank in self.ranks if rank.workers]
@@ -185,15 +213,11 @@ class RunReport:
         axes = figure.subplots()
         position = {rank.rank: number for number, rank in enumerate(ranks)}
         for number, rank in enumerate(self.ranks):
-            if rank.rank not in position:
-                continue
-            there = [(start, row[number]) for _, start, row in self.timeline]
-            waits = [(start, last[0]) for start, last in there if last is not None]
-            works = [(start, last[1]) for start, last in there if last is not None]
-            y = position[rank.rank]
-            # Linewidth 0.3 of a point keeps a short answer visible in a long run.
-            axes.broken_barh(waits, (y - 0.4, 0.8), facecolors="#56B4E9", edgecolors="#56B4E9", linewidth=0.3)
-            axes.broken_barh(works, (y - 0.4, 0.8), facecolors="#0072B2", edgecolors="#0072B2", linewidth=0.3)
+            if rank.rank in position and self.timeline:
+                edges, waited, worked = self.shares(number)
+                floor = position[rank.rank] + 0.4  # the axis points down
+                for share, color in ((waited, _WAIT), (worked, _WORK)):
+                    axes.stairs(floor - 0.8 * share, edges, baseline=floor, fill=True, color=color, linewidth=0)
         started = {k: start for k, start, _ in self.timeline}
         marks: dict[str, tuple[list[float], list[int]]] = {}
         for event in self.events:
@@ -205,9 +229,10 @@ class RunReport:
         for number, (what, (xs, ys)) in enumerate(sorted(marks.items())):
             axes.plot(xs, ys, _MARKERS[number % len(_MARKERS)], color="#D55E00", markeredgecolor="black", label=what)
         axes.set_yticks(range(len(ranks)), [f"rank {rank.rank}: {_span(rank.workers)}" for rank in ranks])
-        axes.set(xlabel="seconds", title=title or f"{self.rounds} rounds, {self.line()}", ylim=(len(ranks) - 0.4, -0.6))
-        axes.plot([], [], color="#0072B2", linewidth=6, label="work")
-        axes.plot([], [], color="#56B4E9", linewidth=6, label="on the way, waiting")
+        axes.set(xlabel="seconds; the height is a share of the time", ylim=(len(ranks) - 0.4, -0.6))
+        axes.set_title(title or f"{self.rounds} rounds, {self.line()}")
+        axes.plot([], [], color=_WORK, linewidth=6, label="work")
+        axes.plot([], [], color=_WAIT, linewidth=6, label="on the way, waiting")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
         figure.savefig(path, dpi=150)
 
@@ -215,6 +240,18 @@ class RunReport:
 #: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.
 COLUMNS = ("rank", "workers", ">on time", ">late", ">mean ms", ">max ms", ">work ms", ">MB", "state")
 _MARKERS = "XoDs^v*P"
+_WORK, _WAIT = "#0072B2", "#56B4E9"
+
+
+def _zip(first: Array, second: Array) -> Array:
+    """Their elements in turn."""
+    return np.stack([first, second], axis=1).ravel()
+
+
+def _running(amounts: Array) -> tuple[Array, Array]:
+    """The sum before and after each of them."""
+    after = np.cumsum(amounts)
+    return after - amounts, after
 
 
 def _span(workers: Sequence[int]) -> str:

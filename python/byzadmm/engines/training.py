@@ -26,16 +26,21 @@ class Replies(NamedTuple):
         Rows of workers that did not answer mean nothing.
     present : (m,) bool
         Who answered.
-    thrown_out : list of int
-        Workers whose process broke the rules of the exchange: the master listens to them no more.
+    eliminated : list of int
+        Workers whose process broke the rules of the exchange: the master ignores them for the rest of the run.
     good : (m,) bool, optional
         Whose message the master can accept, if the engine has found that out already (``Master.receive`` does else).
     """
 
     messages: Array
     present: Mask
-    thrown_out: Sequence[int] = ()
+    eliminated: Sequence[int] = ()
     good: Mask | None = None
+
+    @property
+    def thrown_out(self) -> Sequence[int]:
+        """An older name of ``eliminated``."""
+        return self.eliminated
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,7 @@ def lead(
     def ask(k: int, x0: Array) -> tuple[Array, Mask, Mask | None]:
         replies = engine.exchange(k, x0, deadline)
         heard[:] = [replies]
-        lost = [worker for worker in replies.thrown_out if master.eliminated[worker] < 0]
+        lost = [worker for worker in replies.eliminated if master.eliminated[worker] < 0]
         master.eliminated[lost] = k
         return replies.messages, replies.present, replies.good
 
@@ -160,7 +165,7 @@ def lead(
         for k in range(first, first + count):
             play(k, master, ask)
             for worker in np.flatnonzero(master.eliminated == k).tolist():
-                if worker not in heard[0].thrown_out:  # those have their event already
+                if worker not in heard[0].eliminated:  # those have their event already
                     finite = bool(np.all(np.isfinite(heard[0].messages[worker])))
                     what = "out_of_range" if finite else "non_finite"
                     engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))
@@ -175,5 +180,5 @@ def lead(
 
 
 def _spans(workers: Sequence[int]) -> str:
-    """Numbers as text; processes hold neighbours."""
+    """Numbers as text; processes hold consecutive workers."""
     return f"{workers[0]} to {workers[-1]}" if len(workers) > 2 else ", ".join(map(str, workers))
