@@ -8,11 +8,13 @@ import hashlib
 import http.server
 import importlib
 import lzma
+import math
 import os
 import socket
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +229,64 @@ def test_scale_standard_uses_training_statistics(dtype: Any, monkeypatch: pytest
     assert data.train_x.dtype == np.float32
     np.testing.assert_allclose(data.train_x, (x - x.mean(axis=0, dtype=np.float64)) / spread, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(data.test_x, (test - x.mean(axis=0, dtype=np.float64)) / spread, rtol=1e-5, atol=1e-6)
+
+
+def extreme_columns(dtype: Any) -> np.ndarray[Any, Any]:
+    """Columns of the largest, the smallest and the closest numbers, of wide spread, and a constant one."""
+    info, rng = np.finfo(dtype), np.random.default_rng(5)
+    u = rng.uniform(-1, 1, 12).astype(dtype)
+    with np.errstate(under="ignore"):
+        columns = [
+            u * info.max,
+            np.where(u > 0, info.max, -info.max),
+            u * info.smallest_normal,
+            rng.integers(-3, 4, 12) * info.smallest_subnormal,
+            info.max / 2 * (1 + info.eps * rng.integers(0, 3, 12)),
+            1 + info.eps * rng.integers(0, 3, 12),
+            np.ldexp(dtype(1), np.linspace(info.minexp, info.maxexp - 1, 12).astype(int)),
+            np.where(u > 0.8, info.max, info.smallest_subnormal),
+            u * np.sqrt(info.smallest_normal),
+            u * np.sqrt(info.max),
+            np.full(12, info.max),
+        ]
+    return np.stack(columns, axis=1).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", ["unit", "standard"])
+def test_scale_of_extreme_columns_is_that_of_exact_arithmetic(dtype: Any, scale: str) -> None:
+    x = extreme_columns(dtype)
+    y = np.zeros(len(x), int)
+    data = datasets.from_arrays(x, y, x, y, scale=scale)
+    for before, after in zip(x.T, data.train_x.T, strict=True):
+        values = [Fraction(float(v)) for v in before]
+        mean = sum(values) / len(values)
+        variance = sum((v - mean) ** 2 for v in values) / len(values)
+        low, spread = min(values), max(values) - min(values)
+        for v, found in zip(values, after, strict=True):
+            if not spread:
+                exact = 0.0
+            elif scale == "unit":
+                exact = float((v - low) / spread)
+            else:
+                exact = math.copysign(math.sqrt((v - mean) ** 2 / variance), 1 if v > mean else -1)
+            assert found == pytest.approx(exact, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_test_values_far_beyond_training_stay_finite(dtype: Any) -> None:
+    x = extreme_columns(dtype)
+    largest = np.finfo(dtype).max
+    test = np.stack([np.full(x.shape[1], value, dtype) for value in (-largest, 0.0, largest)])
+    labels = np.zeros(len(x), int), np.zeros(3, int)
+    unit = datasets.from_arrays(x, labels[0], test, labels[1], scale="unit").test_x
+    assert ((unit >= 0) & (unit <= 1)).all()
+    standard = datasets.from_arrays(x, labels[0], test, labels[1], scale="standard").test_x
+    assert np.isfinite(standard).all()
+    assert (np.diff(standard, axis=0) >= 0).all()
+    assert standard[2, 3] == np.finfo(np.float32).max  # a column of subnormals, beyond float32
+    assert not unit[:, -1].any()  # constant in training
+    assert not standard[:, -1].any()
 
 
 def test_scale_standard_keeps_a_constant_column_at_zero() -> None:

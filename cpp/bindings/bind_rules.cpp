@@ -36,19 +36,6 @@ void bind_rules(py::module_& m) {
       },
       "X"_a, "out"_a, "weights"_a, "keep"_a, "threads"_a, "Column-wise mean into out; True if it is not finite.");
   m.def(
-      "mean_scaled",
-      [](const py::object& x, const py::array& out, const py::object& weights, const py::object& keep, int threads) {
-        dispatch_float(first_array(x), "X", [&](auto tag) {
-          using T = decltype(tag);
-          const RowList<T> rows(x, keep);
-          T* to = require_out<T>(out, "out", {rows.d()});
-          const double* w = optional_weights(weights, rows.n());
-          const py::gil_scoped_release nogil;
-          mean_scaled<T>(rows.view(), w, to, resolve_threads(threads, rows.n() * rows.d()));
-        });
-      },
-      "X"_a, "out"_a, "weights"_a, "keep"_a, "threads"_a, "The mean of finite rows whose sum overflows.");
-  m.def(
       "geometric_median",
       [](const py::object& x, const py::array& out, const py::object& weights, double tol, int max_iter,
          const py::object& keep, int threads) {

@@ -220,13 +220,9 @@ def mean(
     """
     call = _begin("mean", X, out, nonfinite, threads)
     w = check_weights(weights, call.n)
-    if _core.mean(call.rows, call.out, w, None, call.threads):
-        if call.exclude_nonfinite(call.n - 1):
-            w = _kept_weights(w, call)
-        if _core.mean(call.rows, call.out, w, call.kept, call.threads):
-            scaled = np.empty_like(call.out)  # finite where only the sum overflowed
-            _core.mean_scaled(call.rows, scaled, w, call.kept, call.threads)
-            np.copyto(call.out, scaled, where=~np.isfinite(call.out))
+    if _core.mean(call.rows, call.out, w, None, call.threads) and call.exclude_nonfinite(call.n - 1):
+        w = _kept_weights(w, call)
+        _core.mean(call.rows, call.out, w, call.kept, call.threads)
     shares = np.full(call.n - len(call.excluded), 1.0) if w is None else w
     return _finish(call, X, out, return_info, weights=shares / shares.max() / np.sum(shares / shares.max()))
 
@@ -504,9 +500,7 @@ def _copy_row(call: _Call, index: int) -> None:
 
 
 def _mean_of(call: _Call, index: NDArray[np.int64], w: NDArray[np.float64] | None, to: Array) -> None:
-    keep = index.tolist()
-    if _core.mean(call.rows, to, w, keep, call.threads):
-        _core.mean_scaled(call.rows, to, w, keep, call.threads)
+    _core.mean(call.rows, to, w, index.tolist(), call.threads)
 
 
 def _krum_scores(
@@ -1006,7 +1000,7 @@ def clip(
     X : (n, d) array, or a list of n arrays (d,)
     max_norm : float > 0
     nonfinite, return_info
-        As in :func:`mean`. The info has ``distances``, the lengths before.
+        As in :func:`mean`. The info has ``distances``, the lengths before, infinite beyond float64.
     out : (n', d) array, optional
 
     Returns

@@ -2,19 +2,71 @@
 #pragma once
 
 #include "byzadmm/distances.hpp"
+#include "byzadmm/mean.hpp"
 
 namespace byzadmm {
 
 namespace detail {
 
-/// norm_i = sqrt(sum of partial over tiles), done over where squares left the range of T.  partial: (tiles, n).
+/// (x - center) * unit, where unit is a power of two, at most 1/2 if the difference may overflow.
 template <class T>
-void finish_norms(Rows<T> x, const T* center, const double* partial, index_t tiles, double* norm, int threads) {
+BYZ_ALWAYS_INLINE double difference(T x, T center, double unit) {
+  const double a = static_cast<double>(x), b = static_cast<double>(center), apart = a - b;
+  return std::isinf(apart) ? a * unit - b * unit : apart * unit;
+}
+
+/// mantissa * 2^exponent with the mantissa in [1, 2), or 0: the longest rows are longer than the largest float64.
+struct Length {
+  double mantissa;
+  int exponent;
+  double value() const { return std::ldexp(mantissa, exponent); }
+};
+
+/// ||x - center|| from its square, done over in units of the largest difference where squares left the range of T.
+/// center may be null.
+template <class T>
+Length length_of(double squared, const T* x, const T* center, index_t d) {
+  const auto apart = [=](index_t j, double unit) { return difference<T>(x[j], center ? center[j] : T(0), unit); };
+  int exponent = 0, unit = 0;
+  if (!is_safe<T>(squared)) {
+    double largest = 0;
+    for (index_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(apart(j, 1.0)));
+    unit = largest > 0 ? std::max(std::min(std::ilogb(largest), 1022), -1022) : 0;
+    squared = 0;
+    const double factor = std::ldexp(1.0, -unit);
+    for (index_t j = 0; j < d; ++j) {
+      const double scaled = apart(j, factor);
+      squared += scaled * scaled;
+    }
+  }
+  const double mantissa = 2 * std::frexp(std::sqrt(squared), &exponent);
+  return {mantissa, exponent - 1 + unit};
+}
+
+/// length_i = the root of the sum of partial over tiles.  partial: (tiles, n).
+template <class T>
+void finish_lengths(Rows<T> x, const T* center, const double* partial, index_t tiles, Length* length, int threads) {
   for_tasks(x.n, threads, [&](index_t i, int) {
     double sum = 0;
     for (index_t t = 0; t < tiles; ++t) sum += partial[t * x.n + i];
-    norm[i] = is_safe<T>(sum) ? std::sqrt(sum) : safe_distance(x.row[i], center, x.d);
+    length[i] = length_of(sum, x.row[i], center, x.d);
   });
+}
+
+/// min(1, limit / length) as a product, neither part of which overflows or vanishes: differences are multiplied by
+/// `unit`, which keeps them finite and makes up for a small quotient, and then by `rest`.
+struct Shortening {
+  double unit, rest;
+};
+
+constexpr double kSmallestFactor = 1e-290;
+
+inline Shortening shortening(Length length, double limit) {
+  if (length.value() <= limit) return {1.0, 1.0};
+  const double ratio = limit / length.mantissa, factor = std::ldexp(ratio, -length.exponent);
+  if (!(factor >= kSmallestFactor)) return {std::ldexp(1.0, -length.exponent), ratio};
+  return length.exponent < std::numeric_limits<double>::max_exponent ? Shortening{1.0, factor}
+                                                                     : Shortening{0.5, factor * 2};
 }
 
 /// sum of (x_j - center_j)^2 over columns [lo, hi), at most a tile; center may be null.
@@ -41,7 +93,9 @@ BYZ_ALWAYS_INLINE double squares(const T* x, const T* center, index_t lo, index_
   return static_cast<double>(simd::sum_lanes<T>(even + odd));
 }
 
-constexpr double kLongestRow = 1e30;
+/// The longest difference whose moves are added in S, and the inverse of the smallest factor.
+template <class S>
+constexpr double kLongestRow = sizeof(S) == 4 ? 1e30 : 1e290;
 
 /// move_j += sum_i factor_i (x_ij - v_j) over columns [lo, hi): four rows in S, then in double.
 template <class S, class T>
@@ -65,6 +119,20 @@ BYZ_ALWAYS_INLINE void add_moves(Rows<T> x, const T* v, const double* factor, in
   }
 }
 
+/// v_j + (1/n) sum_i (x_ij - v_j) min(1, ...) of one column, finite for any finite numbers.
+template <class T>
+double moved_carefully(Rows<T> x, T v, const Shortening* by, index_t j) {
+  const auto count = static_cast<double>(x.n);
+  const auto move = [=](index_t i, double unit) {
+    return difference<T>(x.row[i][j], v, by[i].unit) * unit * by[i].rest;
+  };
+  double sum = 0;
+  for (index_t i = 0; i < x.n; ++i) sum += move(i, 1.0);
+  const double mean = sum - sum == 0 ? sum / count : mean_without_overflow(x.n, count, move);
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  return std::min(std::max(static_cast<double>(v) + mean, -kLargest), kLargest);  // only rounding leads beyond
+}
+
 }  // namespace detail
 
 /// v <- v + (1/n) sum_i (x_i - v) min(1, tau / ||x_i - v||), n_iter times.
@@ -76,30 +144,42 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   constexpr index_t kTile = 2 * kDistanceTile<T>;
   const index_t n = x.n, tiles = (x.d + kTile - 1) / kTile;
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles * n)]);
+  std::vector<Length> length(static_cast<std::size_t>(n));
+  std::vector<Shortening> by(static_cast<std::size_t>(n));
   const auto measure = [&](index_t lo, index_t hi) {
     for (index_t i = 0; i < n; ++i) partial[lo / kTile * n + i] = squares(x.row[i], v, lo, hi);
   };
   for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int) { measure(lo, hi); });
   for (int iteration = 0; iteration < n_iter; ++iteration) {
-    finish_norms(x, v, partial.get(), tiles, factor, threads);
+    finish_lengths(x, v, partial.get(), tiles, length.data(), threads);
     const bool again = iteration + 1 < n_iter;
-    bool usual = true;  // no row so long that T is too narrow for its differences or its factor
-    for (index_t i = 0; i < n; ++i) usual = usual && factor[i] <= kLongestRow;
-    for (index_t i = 0; i < n; ++i) factor[i] = factor[i] <= tau ? 1.0 : tau / factor[i];
-    for (index_t i = 0; i < n; ++i) usual = usual && factor[i] >= 1.0 / kLongestRow;
+    double longest = 0, smallest = 1;
+    for (index_t i = 0; i < n; ++i) {
+      by[i] = shortening(length[i], tau);
+      factor[i] = by[i].unit * by[i].rest;
+      longest = std::max(longest, length[i].value());
+      smallest = std::min(smallest, factor[i]);
+    }
+    // Whether S is wide enough for every difference and every factor.
+    const auto fits = [=](double limit) { return longest <= limit && smallest >= 1.0 / limit; };
+    const bool narrow = fits(kLongestRow<float>), wide = fits(kLongestRow<double>);
     for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int) {
-      double move[kTile] = {};
-      if (usual) add_moves<T>(x, v, factor, lo, hi, move);
-      else add_moves<double>(x, v, factor, lo, hi, move);
-      for (index_t j = lo; j < hi; ++j)
-        v[j] = static_cast<T>(static_cast<double>(v[j]) + move[j - lo] / static_cast<double>(n));
+      if (wide) {
+        double move[kTile] = {};
+        if (narrow) add_moves<T>(x, v, factor, lo, hi, move);
+        else add_moves<double>(x, v, factor, lo, hi, move);
+        for (index_t j = lo; j < hi; ++j)
+          v[j] = static_cast<T>(static_cast<double>(v[j]) + move[j - lo] / static_cast<double>(n));
+      } else {
+        for (index_t j = lo; j < hi; ++j) v[j] = static_cast<T>(moved_carefully(x, v[j], by.data(), j));
+      }
       if (again) measure(lo, hi);
     });
   }
 }
 
 /// out_i = x_i min(1, max_norm / ||x_i||).  x: (n, d); out: (n, d), distinct from x; norm: (n), of the rows as they
-/// came.
+/// came, infinite beyond float64.
 template <class T>
 BYZ_NOINLINE void clip(Rows<T> x, double max_norm, T* out, double* norm, int threads) {
   using namespace detail;
@@ -107,12 +187,13 @@ BYZ_NOINLINE void clip(Rows<T> x, double max_norm, T* out, double* norm, int thr
   for_tasks(x.n, threads, [&](index_t i, int) {
     double sum = 0;
     for (index_t lo = 0; lo < x.d; lo += kTile) sum += squares<T>(x.row[i], nullptr, lo, std::min(lo + kTile, x.d));
-    norm[i] = is_safe<T>(sum) ? std::sqrt(sum) : safe_distance<T>(x.row[i], nullptr, x.d);
+    const Length length = length_of<T>(sum, x.row[i], nullptr, x.d);
+    norm[i] = length.value();
     T* to = out + i * x.d;
-    const double factor = max_norm / norm[i];
+    const auto [unit, rest] = shortening(length, max_norm);
     if (norm[i] <= max_norm) std::copy(x.row[i], x.row[i] + x.d, to);
     else
-      for (index_t j = 0; j < x.d; ++j) to[j] = static_cast<T>(static_cast<double>(x.row[i][j]) * factor);
+      for (index_t j = 0; j < x.d; ++j) to[j] = static_cast<T>(static_cast<double>(x.row[i][j]) * unit * rest);
   });
 }
 

@@ -9,7 +9,7 @@ namespace byzadmm {
 
 namespace detail {
 
-/// (v[0] + ... + v[n-1]) / k lane by lane, summed in double; divided first where float64 would overflow.
+/// (v[0] + ... + v[n-1]) / k lane by lane, summed in double, finite for finite values.
 template <class T>
 BYZ_ALWAYS_INLINE simd::vec<T> sum_over(const simd::vec<T>* v, index_t n, index_t k) {
   constexpr int L = simd::lanes<T>;
@@ -19,13 +19,11 @@ BYZ_ALWAYS_INLINE simd::vec<T> sum_over(const simd::vec<T>* v, index_t n, index_
     for (int l = 0; l < L; ++l) sum[l] += static_cast<double>(v[i][l]);
   simd::vec<T> mean;
   for (int l = 0; l < L; ++l) {
-    if (sum[l] - sum[l] != 0) {
-      sum[l] = 0;
-      for (index_t i = 0; i < n; ++i) sum[l] += static_cast<double>(v[i][l]) / count;
-      mean[l] = static_cast<T>(sum[l]);
-    } else {
-      mean[l] = static_cast<T>(sum[l] / count);
-    }
+    double value = sum[l] / count;
+    if (value - value != 0)
+      value =
+          mean_without_overflow(n, count, [=](index_t i, double unit) { return static_cast<double>(v[i][l]) * unit; });
+    mean[l] = static_cast<T>(value);
   }
   return mean;
 }

@@ -1,4 +1,4 @@
-// Column-wise mean, and the look at rows and columns that follows when a sum was not finite.
+// Column-wise mean, and the look at rows and columns that follows when a mean was not finite.
 #pragma once
 
 #include <cmath>
@@ -13,6 +13,18 @@ namespace byzadmm {
 namespace detail {
 
 constexpr index_t kMeanTile = 512;
+
+/// (value(0) + ... + value(n-1)) / total for finite numbers whose plain sum overflows: summed 2^64 times smaller, where
+/// nothing is lost that counts up there. A mean of finite values is finite; only rounding at the very top says
+/// otherwise.
+template <class Value>
+inline double mean_without_overflow(index_t n, double total, Value value) {
+  double sum = 0;
+  for (index_t i = 0; i < n; ++i) sum += value(i, 0x1p-64);
+  const double mean = sum / total * 0x1p64;
+  const bool rounded_up = sum - sum == 0 && mean - mean != 0;
+  return rounded_up ? std::copysign(std::numeric_limits<double>::max(), sum) : mean;
+}
 
 /// acc_j = sum_i w_i x_ij over columns [lo, hi), in double, rows in order.
 template <class T, class Weight>
@@ -34,11 +46,15 @@ BYZ_ALWAYS_INLINE void add_rows(Rows<T> x, index_t lo, index_t hi, double* BYZ_R
 }  // namespace detail
 
 /// out_j = sum_i w_i x_ij / sum_i w_i (all w_i = 1 without weights).  x: (n, d), n >= 1; out: (d), may be a row of x
-/// only if n = 1.  Returns whether some out_j is not finite: then some x_ij is not, or float64 overflowed.
+/// only if n = 1.  Returns whether some out_j is not finite: then some x_ij is not.
 template <class T>
 BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
-  double total = 0;
-  for (index_t i = 0; i < x.n; ++i) total += weight ? weight[i] : 1.0;
+  const auto weight_of = [=](index_t i) { return weight ? weight[i] : 1.0; };
+  double total = 0, largest = 0;
+  for (index_t i = 0; i < x.n; ++i) {
+    total += weight_of(i);
+    largest = std::fmax(largest, weight_of(i));
+  }
   const index_t tiles = (x.d + detail::kMeanTile - 1) / detail::kMeanTile;
   const std::unique_ptr<bool[]> said(new bool[static_cast<std::size_t>(tiles)]());
   for_tiles(x.d, detail::kMeanTile, threads, [&](index_t lo, index_t hi, int) {
@@ -51,30 +67,20 @@ BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
       out[j] = static_cast<T>(value);
       odd += value - value;
     }
+    if (odd == 0) return;
+    odd = 0;
+    for (index_t j = lo; j < hi; ++j) {
+      if (out[j] - out[j] == 0) continue;
+      out[j] = static_cast<T>(detail::mean_without_overflow(x.n, total / largest, [=](index_t i, double unit) {
+        return weight_of(i) / largest * (static_cast<double>(x.row[i][j]) * unit);
+      }));
+      odd += static_cast<double>(out[j] - out[j]);
+    }
     said[static_cast<std::size_t>(lo / detail::kMeanTile)] = odd != 0;
   });
   bool any = false;
   for (index_t t = 0; t < tiles; ++t) any |= said[static_cast<std::size_t>(t)];
   return any;
-}
-
-/// The same for finite float64 rows whose plain sum overflows: summed 2^64 times smaller, which is exact up there.
-template <class T>
-BYZ_NOINLINE void mean_scaled(Rows<T> x, const double* weight, T* out, int threads) {
-  double largest = 0, total = 0;
-  for (index_t i = 0; i < x.n; ++i) largest = std::fmax(largest, weight ? weight[i] : 1.0);
-  for (index_t i = 0; i < x.n; ++i) total += (weight ? weight[i] : 1.0) / largest;
-  for_tiles(x.d, detail::kMeanTile, threads, [&](index_t lo, index_t hi, int) {
-    for (index_t j = lo; j < hi; ++j) {
-      double sum = 0;
-      for (index_t i = 0; i < x.n; ++i)
-        sum += (weight ? weight[i] / largest : 1.0) * (static_cast<double>(x.row[i][j]) * 0x1p-64);
-      const double value = sum / total * 0x1p64;
-      // A mean of finite values is finite; only rounding at the very top says otherwise.
-      const bool rounded_up = sum - sum == 0 && value - value != 0;
-      out[j] = static_cast<T>(rounded_up ? std::copysign(std::numeric_limits<double>::max(), sum) : value);
-    }
-  });
 }
 
 /// bad_i = row i holds a NaN or an infinity.  bad: (n).

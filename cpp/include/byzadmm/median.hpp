@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "byzadmm/mean.hpp"
 #include "byzadmm/network.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/selection.hpp"
@@ -55,9 +56,10 @@ inline T mean_of(const T* value, index_t stride, index_t count) {
   double sum = 0;
   for (index_t i = 0; i < count; ++i) sum += static_cast<double>(value[i * stride]);
   if (sum - sum == 0) return static_cast<T>(sum / static_cast<double>(count));
-  double scaled = 0;
-  for (index_t i = 0; i < count; ++i) scaled += static_cast<double>(value[i * stride]) / static_cast<double>(count);
-  return between(static_cast<T>(scaled), value[0], value[(count - 1) * stride]);
+  const double mean = mean_without_overflow(count, static_cast<double>(count), [=](index_t i, double unit) {
+    return static_cast<double>(value[i * stride]) * unit;
+  });
+  return between(static_cast<T>(mean), value[0], value[(count - 1) * stride]);
 }
 
 template <class T>
@@ -180,9 +182,11 @@ void trimmed_mean_selected(const simd::vec<T>* x, index_t n, index_t f, simd::ve
       sum[l] += static_cast<double>(copies_a[l]) * (static_cast<double>(a[l]) * unit) +
                 static_cast<double>(copies_b[l]) * (static_cast<double>(b[l]) * unit);
   };
-  double sum[L], scaled[L];
+  double sum[L], scaled[L] = {};
   total(1.0, sum);
-  total(1.0 / kept, scaled);
+  bool overflowed = false;
+  for (int l = 0; l < L; ++l) overflowed |= sum[l] - sum[l] != 0;
+  if (overflowed) total(1.0 / kept, scaled);
   for (int l = 0; l < L; ++l)
     result[l] = a[l] == b[l]           ? a[l]
                 : sum[l] - sum[l] == 0 ? static_cast<T>(sum[l] / kept)

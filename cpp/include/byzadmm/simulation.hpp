@@ -195,9 +195,7 @@ struct RuleSpec {
 template <class T>
 void apply_rule(const RuleSpec& spec, Rows<T> x, index_t thrown_out, double* share, T* out, int threads) {
   switch (spec.rule) {
-    case Rule::mean:
-      if (mean<T>(x, nullptr, out, threads)) mean_scaled<T>(x, nullptr, out, threads);
-      break;
+    case Rule::mean: mean<T>(x, nullptr, out, threads); break;
     case Rule::median: median<T>(x, Even::mid, out, threads); break;
     case Rule::trimmed_mean:
       trimmed_mean<T>(x, std::min(std::max<index_t>(spec.f - thrown_out, 0), (x.n - 1) / 2), out, threads);

@@ -61,18 +61,22 @@ template <class T>
 BYZ_NOINLINE void weighted_trimmed_mean(Rows<T> x, const double* weight, double cut, T* out, int threads) {
   double total = 0;
   for (index_t i = 0; i < x.n; ++i) total += weight[i];
-  detail::on_sorted_columns(x, weight, out, threads, [=](const detail::Weighed<T>* column, index_t n) {
-    double below = 0, kept = 0, sum = 0, mean = 0;
-    for (index_t i = 0; i < n; ++i) {
-      const double above = below + column[i].weight, value = static_cast<double>(column[i].value);
-      const double share = std::min(above, total - cut) - std::max(below, cut);
+  detail::on_sorted_columns(x, weight, out, threads, [=](detail::Weighed<T>* column, index_t n) {
+    const double crumb = total * static_cast<double>(n) * 2.3e-16;  // of rounding: it must not let 1e300 in
+    double below = 0, kept = 0, sum = 0;
+    for (index_t i = 0; i < n; ++i) {  // weights become what is left of them
+      double& share = column[i].weight;
+      const double above = below + share, inside = std::min(above, total - cut) - std::max(below, cut);
+      if (cut > 0) share = inside > crumb ? inside : 0.0;
       below = above;
-      if (share <= total * static_cast<double>(n) * 2.3e-16) continue;  // a crumb of rounding must not let 1e300 in
       kept += share;
-      sum += share * value;
-      mean += (value / 2 - mean / 2) * (share / kept) * 2;
+      sum += share * static_cast<double>(column[i].value);
     }
-    return static_cast<T>(sum - sum == 0 ? sum / kept : mean);  // the running mean does not overflow
+    const double mean = sum / kept;
+    if (mean - mean == 0) return static_cast<T>(mean);
+    return static_cast<T>(detail::mean_without_overflow(n, kept, [=](index_t i, double unit) {
+      return column[i].weight * (static_cast<double>(column[i].value) * unit);
+    }));
   });
 }
 

@@ -178,8 +178,7 @@ class SGD(Algorithm):
             return out
         eliminated = int(np.sum(state["eliminated"] >= 0))
         if self.rule == "mean":
-            if _core.mean(rows, out, None, None, threads):
-                _core.mean_scaled(rows, out, None, None, threads)
+            _core.mean(rows, out, None, None, threads)
         elif self.rule == "median":
             _core.median(rows, out, 0, None, threads)
         elif self.rule == "trimmed_mean":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ _KERNEL_TYPES: dict[str, type[np.generic]] = {
     "float32": np.float32,
 }  # everything else becomes float64
 _BLOCK = 1 << 15  # rows converted at a time: the float64 temporaries stay small beside the data
+_USUAL_EXPONENT = 400  # squares of differences between float64 values of such sizes neither overflow nor vanish
+_FAR = 1e200  # in units of a column, far enough to be beyond float32 when scaled
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,33 +145,59 @@ def make_dataset(
 ) -> Dataset:
     """Apply a checked ``scale`` to checked arrays."""
     factor = scale if isinstance(scale, float) else 1.0
-    if scale == "unit":
-        low, high = train_x.min(axis=0).astype(np.float64), train_x.max(axis=0).astype(np.float64)
-        train_x, test_x = (_affine(x, low, high - low, clip=True) for x in (train_x, test_x))
-    elif scale == "standard":
-        mean, deviation = _moments(train_x)
-        train_x, test_x = (_affine(x, mean, deviation, clip=False) for x in (train_x, test_x))
+    if scale in ("unit", "standard"):
+        columns = _Columns(train_x)
+        center, spread = columns.moments(train_x) if scale == "standard" else (0.0, columns.spread)
+        bounds = (0.0, 1.0) if scale == "unit" else (-_LARGEST, _LARGEST)
+        train_x, test_x = (columns.scaled(x, center, spread, bounds) for x in (train_x, test_x))
     return Dataset(name, train_x, train_y, test_x, test_y, n_classes, factor)
 
 
-def _moments(x: Array) -> tuple[Array, Array]:
-    """Return the column means and deviations, summed exactly enough for a float64 (two passes)."""
-    blocks = [x[i : i + _BLOCK] for i in range(0, len(x), _BLOCK)]
-    mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks) / len(x)
-    square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks) / len(x)
-    # A column without spread has a deviation of rounding errors only, which must not be blown up to 1.
-    constant = x.min(axis=0) == x.max(axis=0)
-    return mean, np.where(constant, 0.0, np.sqrt(square))
+class _Columns:
+    """Offsets from the least training value of each column, in units of ``2**exponent``.
 
+    The exponent, 0 unless a column has extreme values, keeps differences and their squares within float64; offsets of
+    values that are close to each other are exact.
+    """
 
-def _affine(x: Array, shift: Array, spread: Array, *, clip: bool) -> Array:
-    """Return ``(x - shift) / spread`` as float32; a column that training saw as constant becomes 0."""
-    out = np.empty(x.shape, dtype=np.float32)
-    inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-    for i in range(0, len(x), _BLOCK):
-        block = (x[i : i + _BLOCK] - shift) * inverse
-        out[i : i + _BLOCK] = np.clip(block, 0.0, 1.0) if clip else block
-    return out
+    def __init__(self, train_x: Array) -> None:
+        low, high = train_x.min(axis=0).astype(np.float64), train_x.max(axis=0).astype(np.float64)
+        exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+        self.exponent = np.where(np.abs(exponent) > _USUAL_EXPONENT, exponent, 0)
+        self.low = np.ldexp(low, -self.exponent)
+        self.spread = np.ldexp(high, -self.exponent) - self.low
+
+    def offsets(self, x: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows, and their offsets in float64."""
+        for i in range(0, len(x), _BLOCK):
+            rows = slice(i, i + _BLOCK)
+            block = x[rows]
+            if self.exponent.any():
+                with np.errstate(over="ignore"):  # a test value far beyond those of training
+                    block = np.clip(np.ldexp(block.astype(np.float64), -self.exponent), -_FAR, _FAR)
+            yield rows, block - self.low
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        """Return the means and deviations of the offsets, in two passes."""
+        mean = sum(block.sum(axis=0) for _, block in self.offsets(x)) / len(x)
+        square = np.zeros_like(mean)
+        for _, block in self.offsets(x):
+            block -= mean
+            square += np.square(block, out=block).sum(axis=0)
+        square /= len(x)
+        # A column without spread has a deviation of rounding errors only, which must not be blown up to 1.
+        return mean, np.where(self.spread > 0, np.sqrt(square), 0.0)
+
+    def scaled(self, x: Array, center: Array | float, spread: Array, bounds: tuple[float, float]) -> Array:
+        """Return ``(offset - center) / spread`` within bounds as float32; a constant training column becomes 0."""
+        out = np.empty(x.shape, dtype=np.float32)
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        for rows, block in self.offsets(x):
+            block -= center
+            with np.errstate(over="ignore"):
+                block *= inverse
+            out[rows] = np.clip(block, *bounds, out=block)
+        return out
 
 
 def _features(value: Any, name: str) -> Array:
