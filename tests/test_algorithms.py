@@ -27,7 +27,7 @@ STEP = steps.constant(0.1)
         (lambda: ADMM(master_step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: ADMM(worker_step=None), TypeError, "worker_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: RSA(lam=0, step=STEP), ValueError, "lam: expected a finite number > 0.0, got 0.0"),
-        (lambda: RSA(), ValueError, "RSA: expected either step, or master_step and worker_step"),
+        (lambda: RSA(), ValueError, r"RSA: expected either step, .*; RSA.for_dataset\(data\) has settings"),
         (lambda: RSA(master_step=STEP), ValueError, "RSA: expected either step, or master_step and worker_step"),
         (lambda: RSA(worker_step=STEP), ValueError, "RSA: expected either step, or master_step and worker_step"),
         (lambda: RSA(step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or master_step and"),

@@ -158,8 +158,9 @@ def test_one_spelling_in_the_settings() -> None:
 def test_a_generator_of_ones_own_is_refused() -> None:
     with pytest.raises(ValueError, match="rule: a generator cannot be resumed; leave rng out"):
         SGD(rule=[Bucketing(s=2, rng=np.random.default_rng(0)), "median"])
-    with pytest.raises(TypeError, match="rng: expected an integer, got NoneType"):
-        Bucketing(s=2)(ROWS)
+    for rule in (Bucketing(s=2), aggregators.make("bucketing+median")):
+        with pytest.raises(TypeError, match=r"rng: expected a seed .*, as in Bucketing\(s=2, rng=0\), got None"):
+            rule(ROWS)
 
 
 # --- in training -----------------------------------------------------------------------------------------------------

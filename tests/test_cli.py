@@ -163,7 +163,7 @@ def test_run_gives_the_bits_of_simulate(call):
         ["--partition", "dirichlet"],
         ["--partition", "dirichlet:alpha=0.2"],
         ["--scale", "unit"],
-        ["--scale", "0.01"],
+        ["--scale", "0.03"],
         ["--dataset", "synthetic", "--attack", "none", "-q", "0"],
         ["--attack", "duplicate:worker=1", "--n-workers", "10", "-q", "2", "--dtype", "float64", "--rho", "0.1"],
     ],
@@ -172,6 +172,18 @@ def test_run_options(call, words):
     ended = call("run", *QUICK, "--algorithm", "admm", "--no-plot", *words)
     assert (ended.code, ended.err) == (0, "")
     assert set(rows_of(ended.out)) >= {"ideal", "admm"}
+
+
+def test_settings_follow_the_scale(call):
+    def admm(*words):
+        ended = call("run", *QUICK, "--algorithm", "admm", "--json", *words)
+        return json.loads(ended.out)["runs"][1]["settings"]["lam"], ended.err
+
+    assert admm() == (0.01, "")
+    raw, err = admm("--scale", "raw")
+    assert (round(raw, 2), err) == (0.16, "")
+    assert admm("--scale", "0.01", "--quiet") == (0.01, "")
+    assert "data: expected samples of mean squared length >= 1" in admm("--scale", "0.01")[1]
 
 
 def test_options_reach_the_algorithms(call):
@@ -421,9 +433,8 @@ def test_values_in_text():
 def test_rsa_steps():
     preset, one, two = catalogue.PRESETS["digits"], steps.constant(1.0), steps.constant(2.0)
     make = comparison.make_algorithm
-    assert make("rsa", preset, 8) == RSA(
-        lam=preset.rsa.lam, master_step=preset.rsa.master_step, worker_step=preset.rsa.worker_step
-    )
+    assert make("rsa", preset, 8) == preset.rsa
+    assert make("rsa", preset, 8, {"lam": 0.5}) == RSA(lam=0.5, step=preset.rsa.step)
     assert make("rsa", preset, 8, {"step": one}).worker_step == one
     mixed = make("rsa", preset, 8, {"step": one, "worker_step": two})
     assert (mixed.master_step, mixed.worker_step) == (one, two)

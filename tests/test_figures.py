@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from byzadmm import ADMM, RSA, SGD, aggregators, attacks, datasets, figures, losses, simulate, steps
+from byzadmm import ADMM, RSA, SGD, aggregators, attacks, catalogue, datasets, figures, losses, simulate, steps
 from byzadmm.figures import claims, run, tuning
 from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import FIGURES, make_parts, settings_path
@@ -650,6 +651,84 @@ def test_the_figure_of_rules_has_every_rule_and_attack() -> None:
     assert set(illegal) == {("bulyan", 8)}
 
 
+def test_maps_have_room_for_their_titles(tmp_path: Path) -> None:
+    """Three numbers of attackers beside each other, few columns, and a partition with a parameter."""
+    from byzadmm.figures import plots
+
+    path = tmp_path / "wide.toml"
+    path.write_text(
+        """
+dataset = "digits"
+alpha = 0.25
+iterations = 2
+eval_every = 1
+title = "a title that is a good deal longer than a picture of so few columns has room for in one line"
+[heat_map]
+n_byzantine = [1, 2, 8]
+partition = ["iid", "dirichlet"]
+[[attack]]
+name = "sign-flip"
+[algorithms.ideal]
+step = { power = 1.0 }
+[algorithms.bulyan]
+kind = "sgd"
+rule = "bulyan"
+step = { power = 1.0 }
+"""
+    )
+    report = figures.reproduce([path], seeds=1, out=tmp_path, progress=False)
+    panel = report.panels["wide"]
+    figure = plots._draw_maps(panel)
+    figure.canvas.draw()
+    maps = [ax for ax in figure.axes if ax.get_title()]
+    assert [ax.get_title().splitlines()[0] for ax in maps] == [
+        f"{q} of 20 Byzantine, {kind}" for kind in ("i.i.d.", "Dirichlet(0.25)") for q in (1, 2, 8)
+    ]
+    boxes = [ax.title.get_window_extent() for ax in maps]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[i + 1 :])
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in (figure._suptitle, figure._supxlabel):  # type: ignore[attr-defined]
+        boxes.append(text.get_window_extent())
+    assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
+    assert "q = 8, Dirichlet(0.25); Ideal SGD" in report.table()
+
+
+def test_curves_look_as_they_do_in_run(digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    from byzadmm import _comparison
+
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    report = figures.reproduce([digits], quick=True, out=tmp_path, progress=False)
+    [panel] = report.panels.values()
+    ran = simulate(None, None, loss=losses.Quadratic([1.0], [[2.0]]), algorithm=SGD(), iterations=1)
+    names = [name for name in catalogue.STYLES if name in {curve.kind for curve in panel.curves}]
+    _comparison.draw(tmp_path / "run.png", [(name, ran) for name in reversed(names)], "run")
+    inside, beside = (
+        {line.get_label().partition(":")[0].removesuffix(" (printed)"): line.get_color() for line in ax.get_lines()}
+        for ax in (drawn[0].axes[0], drawn[-1].axes[0])
+    )
+    both = inside.keys() & beside.keys()
+    assert {"ADMM", "RSA", "Ideal SGD"} <= both
+    assert {label: inside[label] for label in both} == {label: beside[label] for label in both}
+
+
+def test_a_file_of_your_own_prints_its_accuracies(digits: Path, tmp_path: Path) -> None:
+    for seeds in (1, 2):
+        report = figures.reproduce([digits], seeds=seeds, out=tmp_path, progress=False)
+        [panel] = report.panels.values()
+        text = report.table()
+        assert "no claims" not in text
+        assert max(map(len, text.splitlines())) <= 80
+        assert ("  mean     low    high" in text) == (seeds > 1)
+        for row in panel.finals():
+            curve = next(curve for curve in panel.curves if curve.name == row["algorithm"])
+            assert row["low"] <= row["mean"] <= row["high"]
+            assert re.search(rf"^{re.escape(curve.label)} +{row['mean']:.3f}", text, re.MULTILINE)
+
+
 def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = figures.reproduce([maps], seeds=3, out=out, progress=False)
@@ -705,10 +784,11 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     assert (out / "maps.png").read_bytes().startswith(b"\x89PNG")
     drawn = (out / "maps.svg").read_text()
     assert "f = 3 is too large" in drawn
-    assert "does not tolerate so many" in drawn
+    assert "does not tolerate" in " ".join(re.findall(r"<!-- (.*?) -->", drawn))
 
     text = report.table()
     assert "no claims" not in text
+    assert "     none    gaussian  worst-case" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "q = 3, iid; Ideal SGD" in text
     page = figures.write_report(report, tmp_path / "page.md").read_text()

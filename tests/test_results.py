@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from arrays import same_bits
-from byzadmm import Result, attacks, results, simulate
+from byzadmm import ADMM, SGD, Result, aggregators, attacks, catalogue, results, simulate
 from runs import ALGORITHMS, Q, quadratic, small_data, small_parts
 
 CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
@@ -81,6 +81,8 @@ def test_plot(monkeypatch: pytest.MonkeyPatch) -> None:
     ax = first.plot()
     assert first.plot(ax, metric="consensus_gap", label="gap") is ax
     one, two = ax.get_lines()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ADMM", "gap"]
+    assert one.get_color() != two.get_color()
     assert one.get_xydata().tolist() == [list(point) for point in zip(first.iterations, first.accuracy, strict=True)]
     assert [one.get_label(), two.get_label()] == ["ADMM", "gap"]
     assert two.get_ydata().tolist() == first.consensus_gap.tolist()
@@ -88,6 +90,29 @@ def test_plot(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"metric: expected one of accuracy, .*; got 'speed'"):
         first.plot(ax, metric="speed")
     pyplot.close("all")
+
+
+def test_plots_say_which_rule_and_look_the_same_everywhere() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    made = [
+        ADMM(), SGD(), SGD(ideal=True), SGD(rule="median"), SGD(rule="krum", f=2, momentum=0.5),
+        SGD(rule=[aggregators.NNM(f=2), "krum"], f=2), SGD(rule="nnm+krum", f=2, variance_reduction="saga"),
+    ]  # fmt: skip
+    results = [run(algorithm=algorithm, attack=None, n_byzantine=0, iterations=1) for algorithm in made]
+    for result in results:
+        result.plot(ax)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == [
+        "ADMM", "SGD", "Ideal SGD", "Median", "krum, momentum 0.5",
+        "NNM(nonfinite='exclude', f=2)+krum", "nnm+krum, saga",
+    ]  # fmt: skip
+    colors = [line.get_color() for line in ax.get_lines()]
+    assert len(set(colors)) == len(colors)
+    assert colors[:4] == [catalogue.STYLES[name].color for name in ("admm", "sgd", "ideal", "median")]
+    assert repr(results[4]).startswith("<Result krum, momentum 0.5, 1 iterations")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"something else", None])

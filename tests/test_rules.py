@@ -410,7 +410,7 @@ def test_sums_beyond_the_largest_number() -> None:
         ("centered_clip", {"tau": 1, "center": [1.0]}, ValueError, r"center: expected shape \(4,\), got \(1,\)"),
         ("centered_clip", {"tau": 1, "center": [np.nan] * 4}, ValueError, "center: expected finite numbers"),
         ("bucketing", {"s": 0, "rng": 1}, ValueError, "s: expected an integer >= 1, got 0"),
-        ("bucketing", {"s": 2, "rng": None}, TypeError, "rng: expected an integer, got NoneType"),
+        ("bucketing", {"s": 2, "rng": None}, TypeError, "rng: expected a seed or a numpy.random.Generator .* got None"),
         ("clip", {"max_norm": -1}, ValueError, "max_norm: expected a finite number > 0.0, got -1.0"),
         ("medoid", {"nonfinite": "drop"}, ValueError, "nonfinite: expected one of exclude, raise, propagate; got"),
         ("medoid", {"threads": -1}, ValueError, "threads: expected an integer in"),
@@ -514,6 +514,17 @@ def test_flatten_and_unflatten() -> None:
     np.testing.assert_array_equal(layer, np.median([m[0] for m in models], axis=0))
     small, _ = byzadmm.flatten([[np.ones(2, np.float32)], [np.ones(2, np.float32)]])
     assert small.dtype == np.float32
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_integer_counter_does_not_widen_the_layers(place: int) -> None:
+    model: list[Any] = [np.full((2, 2), 0.5, np.float32)]
+    model.insert(place, np.int64(7))
+    X, shapes = byzadmm.flatten([model, model])
+    assert X.dtype == np.float32
+    assert float(byzadmm.unflatten(X[0], shapes)[place]) == 7.0
+    assert byzadmm.flatten([[*model, np.ones(1)]])[0].dtype == np.float64
+    assert byzadmm.flatten([[np.int64(7)]])[0].dtype == np.float64
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Arrays of any kind in, arrays of the same kind out: lists, NumPy, and anything with DLPack or ``__array__``.
 
 What leaves this module for the native side is C-ordered, aligned, of native byte order and of a dtype the kernels have.
-Nothing is copied that is so already.
+Nothing is copied that is so already. float16 and bfloat16 are computed in float32; results come back in the type that
+came, rounded to nearest, and as an infinity where that type has no number so large.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ __all__ = [
     "checked_start",
     "checked_vector",
     "common_float",
+    "half_of",
     "is_array",
     "prepare_out",
     "to_numpy",
+    "widened",
     "wrapper_of",
 ]
 
@@ -32,6 +35,7 @@ Array = NDArray[Any]
 Wrap = Callable[[Array], Any]
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_HALVES = ("float16", "bfloat16")
 _CPU_DEVICE = 1  # kDLCPU of DLPack
 
 
@@ -40,7 +44,10 @@ def to_numpy(value: Any, name: str) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name}: expected an array without a mask, got a masked one; fill it or leave rows out")
     if isinstance(value, np.ndarray):
-        return value if type(value) is np.ndarray else np.asarray(value)
+        array = value if type(value) is np.ndarray else np.asarray(value)
+        if array.dtype.kind == "V" and array.dtype.name == "bfloat16":  # of the package ml_dtypes
+            return array.astype(_SINGLE)
+        return array
     if getattr(value, "requires_grad", False):
         raise ValueError(f"{name}: the tensor requires grad; pass {name}.detach()")
     if hasattr(value, "is_neg") and value.is_neg():  # DLPack passes the numbers on, but not this sign
@@ -52,6 +59,8 @@ def to_numpy(value: Any, name: str) -> Array:
             raise ValueError(f"{name}: expected an array in host memory, got none ({error})") from error
         if device != _CPU_DEVICE:
             raise ValueError(f"{name}: expected an array in host memory, got DLPack device type {device}")
+        if half_of(value) == "bfloat16":  # which NumPy does not know
+            value = widened(value)
         try:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError):  # e.g. a dtype NumPy does not know: try __array__ below
@@ -62,28 +71,70 @@ def to_numpy(value: Any, name: str) -> Array:
         raise TypeError(f"{name}: expected an array of real numbers, got {type(value).__name__} ({error})") from error
 
 
-def wrapper_of(value: Any) -> Wrap:
-    """What turns a NumPy result into the kind of ``value`` (the first item of a list speaks for it)."""
+def half_of(*values: Any) -> str | None:
+    """"float16" or "bfloat16" if every one of the arrays, or of the items of a list of them, is of that type."""
+    found = None
+    for value in values:
+        dtype = getattr(value, "dtype", None)
+        if dtype is _SINGLE or dtype is _DOUBLE:
+            return None
+        if isinstance(value, (list, tuple)):
+            name = half_of(*value)
+        else:
+            name = getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]  # torch's have no name
+        if name not in _HALVES or found not in (None, name):
+            return None
+        found = name
+    return found
+
+
+def widened(value: Any) -> Any:
+    """An array of a half type, or a list of them, as the same kind in float32."""
+    if isinstance(value, (list, tuple)):
+        return [widened(item) for item in value]
+    return value.float() if hasattr(value, "float") else value.astype(np.float32)
+
+
+def wrapper_of(value: Any, *others: Any) -> Wrap:
+    """What turns a NumPy result into the kind of ``value``; the first item of a list speaks for it.
+
+    A float32 result becomes float16 or bfloat16 if that is the type of ``value`` and of all ``others``.
+    """
+    half = half_of(value, *others)
     if isinstance(value, (list, tuple)) and value:
         value = value[0]
-    kind = type(value)
-    package = kind.__module__.partition(".")[0]
+    package = type(value).__module__.partition(".")[0]
+    wrap = _as_it_is
     if package == "torch":
-        from_numpy: Wrap = sys.modules["torch"].from_numpy
-        return from_numpy
-    if package in ("jax", "jaxlib"):
-        as_jax: Wrap = sys.modules["jax"].numpy.asarray
-        return as_jax
-    return lambda result: result
+        wrap = sys.modules["torch"].from_numpy
+    elif package in ("jax", "jaxlib"):
+        wrap = sys.modules["jax"].numpy.asarray
+    if half is None:
+        return wrap
+
+    def narrowed(result: Array) -> Any:
+        made = wrap(result)
+        if result.dtype != _SINGLE:  # labels
+            return made
+        if package == "torch":
+            return made.to(value.dtype)
+        with np.errstate(over="ignore"):
+            return made.astype(np.float16 if half == "float16" else value.dtype)
+
+    return narrowed
+
+
+def _as_it_is(result: Array) -> Any:
+    return result
 
 
 def real_dtype(array: Array, name: str) -> np.dtype[Any]:
-    """float32 for float32, float64 for every other real dtype; anything else is not a number here."""
+    """float32 for float32 and float16, float64 for every other real dtype; anything else is not a number here."""
     if array.dtype is _SINGLE or array.dtype is _DOUBLE:
         return array.dtype
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise TypeError(f"{name}: expected real numbers (float32 or float64), got dtype {array.dtype}")
-    is_single = array.dtype.kind == "f" and array.dtype.itemsize == 4
+    is_single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return _SINGLE if is_single else _DOUBLE
 
 
@@ -126,7 +177,7 @@ def checked_vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
 
 
 def common_float(**values: Any) -> list[Array]:
-    """All of them in one dtype: float32 if every one is float32, else float64."""
+    """All of them in one dtype: float32 if every one is float32 or float16, else float64."""
     arrays = [to_numpy(value, name) for name, value in values.items()]
     dtypes = [real_dtype(array, name) for array, name in zip(arrays, values, strict=True)]
     dtype = _SINGLE if all(own is _SINGLE for own in dtypes) else _DOUBLE
@@ -154,7 +205,7 @@ def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
 
 
 def as_samples(X: Any) -> Array:
-    """Features: uint8, float32 and float64 are kept, other real dtypes become float64."""
+    """Features: uint8, float32 and float64 are kept, float16 becomes float32, other real dtypes float64."""
     array = to_numpy(X, "X")
     dtype = array.dtype if array.dtype == np.uint8 else real_dtype(array, "X")
     return _packed(array, dtype)

@@ -1,7 +1,8 @@
 """Robust rules: one vector from n workers' vectors, right as long as the liars among them are few.
 
 Rows are workers. A row with NaN or an infinity is a Byzantine row: by default it is left out and ``f`` shrinks by it.
-Inputs are never modified, results have the kind and dtype of the input, ties go to the lowest index, and the same bits
+Inputs are never modified, results have the kind and dtype of the input (float16 and bfloat16 are computed in float32,
+and an ``out`` for them is float32), ties go to the lowest index, and the same bits
 come out for every thread count. ``docs/rules.md`` has definitions, legal ``f`` and breakdown points.
 """
 
@@ -977,6 +978,11 @@ def bucketing(
     """
     call = _begin("bucketing", X, out, nonfinite, threads, gives_rows=True)
     s = check_int(s, "s", low=1)
+    if rng is None:  # as in aggregators.Bucketing(s=2)
+        raise TypeError(
+            "rng: expected a seed or a numpy.random.Generator to draw the groups with, as in Bucketing(s=2, rng=0), "
+            "got None; only in training does the run draw for it"
+        )
     if not isinstance(rng, np.random.Generator):
         rng = np.random.default_rng(check_int(rng, "rng", low=0))
     _exclude_rows(call)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from byzadmm import aggregate
-from byzadmm._arrays import Array, as_float
+from byzadmm._arrays import Array, as_float, half_of, to_numpy, widened, wrapper_of
 from byzadmm._validation import check_int
 
 __all__ = [
@@ -259,7 +259,7 @@ class NNM(Aggregator):
 
 @dataclass(frozen=True)
 class Bucketing(Aggregator):
-    """:func:`byzadmm.aggregate.bucketing`: gives rows. Without ``rng`` it is for training, where the run draws.
+    """:func:`byzadmm.aggregate.bucketing`: gives rows. In training the run draws for an object without ``rng``.
 
     Examples
     --------
@@ -343,6 +343,13 @@ class Chain:
 
     def __call__(self, X: Any, **call: Any) -> Any:
         """Apply the links in order; keywords other than ``threads`` are for the last one."""
+        if half_of(X) is not None:  # rounded once, at the end
+            made = self(widened(X), **call)
+            if call.get("out") is not None:
+                return made
+            result, *info = made if call.get("return_info") else (made,)
+            result = wrapper_of(X)(to_numpy(result, "rule"))
+            return (result, *info) if info else result
         shared = {key: value for key, value in call.items() if key == "threads"}
         for link in self.links[:-1]:
             X = link(X, **(shared if isinstance(link, Aggregator) else {}))

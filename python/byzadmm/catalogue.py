@@ -178,6 +178,14 @@ _OTHERS = (
 )
 
 
+# Once these are used: the same colors with other lines.
+_MORE = [
+    replace(style, line=_OTHERS[(place + turn) % len(_OTHERS)].line)
+    for turn in range(1, len(_OTHERS))
+    for place, style in enumerate(_OTHERS)
+]
+
+
 def styles(names: Sequence[str], taken: Collection[str] = ()) -> dict[str, Style]:
     """A style for each name: its own, or one whose color is free as long as there are any.
 
@@ -202,9 +210,10 @@ def styles(names: Sequence[str], taken: Collection[str] = ()) -> dict[str, Style
     used += [style.color for style in chosen.values()]
     for name in dict.fromkeys(names):
         if name not in chosen:
-            turn, place = divmod(len(used), len(_OTHERS))  # once all are used: known colors with other lines
-            again = replace(_OTHERS[place], line=_OTHERS[(place + turn) % len(_OTHERS)].line)
-            chosen[name] = next((style for style in _OTHERS if style.color not in used), again)
+            free = [style for style in _OTHERS if style.color not in used]
+            start = len(used) % len(_MORE)
+            free += [style for style in _MORE[start:] + _MORE[:start] if style not in chosen.values()]
+            chosen[name] = (free or _MORE)[0]
             used.append(chosen[name].color)
     return {name: chosen[name] for name in names}
 

@@ -324,7 +324,7 @@ def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path |
     total = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
     data = datasets.load(dataset_name.replace("-", "_"), data_dir=args.data_dir, scale=_scale(args.scale, preset))
     if args.scale is not None:  # for which the preset is not
-        algorithms = _algorithms(args, catalogue.preset_for(data), q)
+        algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), q)
     common = {
         "dataset": data,
         "parts": _parts(args, data.train_y),
@@ -416,6 +416,15 @@ def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable
         about = "" if str(error).startswith(f"{name}:") else f"{name}: "
         print(f"byzadmm: error: {about}{error}", file=sys.stderr)
     return BAD_INPUT if failed else 0
+
+
+def _preset_for(data: datasets.Dataset, otherwise: catalogue.Preset, quiet: bool) -> catalogue.Preset:
+    """Settings for the data as scaled; where none can be derived, a remark and those of the data set."""
+    try:
+        return catalogue.preset_for(data)
+    except ValueError as error:
+        _remark(*([] if quiet else [str(error)]))
+        return otherwise
 
 
 def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:

@@ -1,8 +1,9 @@
 """The kernels that other projects call: gradients of softmax regression, the steps of ADMM and RSA, random numbers.
 
 Every function takes NumPy arrays or anything like them (lists, tensors through DLPack), computes in float32 or float64
-as its arguments are, writes to ``out`` if given, and uses ``threads`` threads (0: choose). The same bits come out for
-every thread count. ``docs/algorithm.md`` has the equations.
+as its arguments are, writes to ``out`` if given, and uses ``threads`` threads (0: choose). float16 and bfloat16 are
+computed in float32 and come back in the type they came in (``out`` is float32). The same bits come out for every thread
+count. ``docs/algorithm.md`` has the equations.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ __all__ = [
 _UINT64_MAX = 2**64 - 1
 
 
-def _result(array: Array, out: Any, like: Any) -> Any:
-    return out if out is not None else wrapper_of(like)(array)
+def _result(array: Array, out: Any, like: Any, *others: Any) -> Any:
+    return out if out is not None else wrapper_of(like, *others)(array)
 
 
 def _require_shape(array: Array, name: str, shape: tuple[int, ...]) -> None:
@@ -264,7 +265,7 @@ def admm_worker_step(
     result = prepare_out(out, models.shape, models.dtype, arrays, [x, g, eta, eta_prev], may_be=arrays)
     alpha = _not_negative(alpha, "alpha", models)
     _core.admm_worker_step(models, gradients, duals, previous, result, alpha, check_threads(threads))
-    return _result(result, out, x)
+    return _result(result, out, x, g, eta, eta_prev)
 
 
 def admm_dual_step(eta: Any, x: Any, x0: Any, *, beta: float, lam: float, out: Any = None, threads: int = 0) -> Any:
@@ -300,7 +301,7 @@ def admm_dual_step(eta: Any, x: Any, x0: Any, *, beta: float, lam: float, out: A
     result = prepare_out(out, (m, d), models.dtype, [duals, models, master], [eta, x, x0], may_be=[duals, models])
     beta, lam = _positive(beta, "beta", models), _positive(lam, "lam", models)
     _core.admm_dual_step(duals, models, master, result, beta, lam, check_threads(threads))
-    return _result(result, out, x)
+    return _result(result, out, x, eta, x0)
 
 
 def admm_master_step(
@@ -336,7 +337,7 @@ def admm_master_step(
     result = prepare_out(out, (d,), duals.dtype, [master, duals, previous], [x0, eta, eta_prev], may_be=[master])
     alpha, rho = _not_negative(alpha, "alpha", duals), _not_negative(rho, "rho", duals)
     _core.admm_master_step(master, duals, previous, result, alpha, rho, check_threads(threads))
-    return _result(result, out, x0)
+    return _result(result, out, x0, eta, eta_prev)
 
 
 def rsa_worker_step(x: Any, g: Any, x0: Any, *, alpha: float, lam: float, out: Any = None, threads: int = 0) -> Any:
@@ -370,7 +371,7 @@ def rsa_worker_step(x: Any, g: Any, x0: Any, *, alpha: float, lam: float, out: A
     result = prepare_out(out, (m, d), models.dtype, [models, gradients, master], [x, g, x0], may_be=[models, gradients])
     alpha, lam = _not_negative(alpha, "alpha", models), _positive(lam, "lam", models)
     _core.rsa_worker_step(models, gradients, master, result, alpha, lam, check_threads(threads))
-    return _result(result, out, x)
+    return _result(result, out, x, g, x0)
 
 
 def rsa_master_step(
@@ -407,7 +408,7 @@ def rsa_master_step(
     alpha, rho = _not_negative(alpha, "alpha", received), _not_negative(rho, "rho", received)
     lam = _positive(lam, "lam", received)
     _core.rsa_master_step(master, received, result, alpha, lam, rho, check_threads(threads))
-    return _result(result, out, x0)
+    return _result(result, out, x0, messages)
 
 
 # --- random numbers --------------------------------------------------------------------------------------------------

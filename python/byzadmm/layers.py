@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzadmm._arrays import Array, real_dtype, to_numpy, wrapper_of
+from byzadmm._arrays import half_of, real_dtype, to_numpy, wrapper_of
 from byzadmm._validation import check_int
 
 __all__ = ["flatten", "unflatten"]
@@ -25,7 +25,8 @@ def flatten(models: Sequence[Sequence[Any]]) -> tuple[Any, Shapes]:
     ----------
     models : n lists of L arrays
         Or whatever gives them one by one.
-        Layer l has the same shape in every list. float32 if all of them are, else float64.
+        Layer l has the same shape in every list. The rows have the widest type among the floating-point layers, and
+        float64 if there are none; an integer counter beside them widens float16 and bfloat16 to float32, nothing else.
 
     Returns
     -------
@@ -53,12 +54,13 @@ def flatten(models: Sequence[Sequence[Any]]) -> tuple[Any, Shapes]:
         for k, array in enumerate(model):
             if array.shape != shapes[k]:
                 raise ValueError(f"models[{i}][{k}]: expected shape {shapes[k]}, got {array.shape}")
-    dtype = np.result_type(*(real_dtype(a, f"models[{i}][{k}]") for i, m in enumerate(layers) for k, a in enumerate(m)))
+    types = [(a.dtype.kind, real_dtype(a, f"models[{i}][{k}]")) for i, m in enumerate(layers) for k, a in enumerate(m)]
+    dtype = np.result_type(*([own for kind, own in types if kind == "f"] or [np.dtype(np.float64)]))
     X = np.empty((len(layers), sum(math.prod(shape) for shape in shapes)), dtype)
     for row, model in zip(X, layers, strict=True):
         for to, array in zip(_split(row, shapes), model, strict=True):
             np.copyto(to, array)
-    return wrapper_of(given[0])(X), shapes
+    return wrapper_of(*given)(X), shapes
 
 
 def unflatten(x: Any, shapes: Sequence[Any]) -> list[Any]:
@@ -91,8 +93,11 @@ def unflatten(x: Any, shapes: Sequence[Any]) -> list[Any]:
     size = sum(math.prod(shape) for shape in wanted)
     if array.ndim not in (1, 2) or array.shape[-1] != size:
         raise ValueError(f"x: expected shape ({size},) or (n, {size}), got {array.shape}")
-    wrap = wrapper_of(x)
-    rows = [[wrap(layer) for layer in _split(row, wanted)] for row in np.atleast_2d(array)]
+    if half_of(x) == "bfloat16":  # NumPy has no view of it: the tensor itself is cut
+        rows = [_split(row, wanted) for row in (x if x.ndim == 2 else x[None])]
+    else:
+        wrap = wrapper_of(x)
+        rows = [[wrap(layer) for layer in _split(row, wanted)] for row in np.atleast_2d(array)]
     return rows if array.ndim == 2 else rows[0]
 
 
@@ -103,6 +108,6 @@ def _listed(value: Any, name: str, expected: str) -> list[Any]:
         raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}") from None
 
 
-def _split(row: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+def _split(row: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
     return [row[end - math.prod(shape) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)]

@@ -92,10 +92,10 @@ def simulate(
 
     Examples
     --------
-    >>> from byzadmm import ADMM, attacks, datasets, partition, simulate, steps
+    >>> from byzadmm import ADMM, attacks, datasets, partition, simulate
     >>> data = datasets.load("digits")
     >>> parts = partition.iid(data.train_y, 20, seed=0)
-    >>> admm = ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(10, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3))
+    >>> admm = ADMM.for_dataset(data)
     >>> run = simulate(data, parts, algorithm=admm, attack=attacks.SignFlip(), n_byzantine=8, iterations=1000)
     >>> bool(run.accuracy[-1] > 0.88)
     True

@@ -102,7 +102,8 @@ class Job:
     A script for ``mpirun --with-ft ulfm --oversubscribe -np 5 python script.py``::
 
         with Job() as job:
-            result = job.simulate(data, parts, algorithm=ADMM(), attack=attacks.SignFlip(), n_byzantine=8)
+            algorithm = ADMM.for_dataset(data)
+            result = job.simulate(data, parts, algorithm=algorithm, attack=attacks.SignFlip(), n_byzantine=8)
             if job.is_master:
                 result.save("run.npz")
     """
