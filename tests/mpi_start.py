@@ -24,7 +24,10 @@ def main(patience: str, stage: str, *ranks: str) -> None:
     stays = os.environ["PMIX_RANK"] in ranks
     if stays and stage == "before":
         time.sleep(1000)
-    with mpi.Job(deadline=2.0, patience=float(patience)) as job:
+    with mpi.Job(deadline=2.0, patience=float(patience) if stage == "before" else 120.0) as job:
+        job.patience = float(patience)  # from here on, so that a busy machine has time for MPI_Init
+        if job._desk is not None:
+            job._desk.patience = job.patience
         if stays and stage == "after":
             os.kill(os.getpid(), signal.SIGSTOP)
         if stays and stage == "load":

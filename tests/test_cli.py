@@ -293,6 +293,12 @@ def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_mat
         (["--lam", "-1"], "lam: expected a finite number > 0.0, got -1.0"),
         (["--algorithm", "median", "--lam", "1"], "lam: none of median has it"),
         (["--algorithm", "admm", "--step", "1"], "step: none of admm has it"),
+        (["--algorithm", "admm", "rsa", "--lam", "1e60"], "lam: expected a finite number > 0.0 in float32, got 1e+60"),
+        (["--attack", "gaussian:std=1e60"], "attack: std: expected a finite number in float32, got 1e+60"),
+        (["--scale", "1e60"], "scale: expected a finite number > 0.0 in float32, got 1e+60"),
+        (["--iterations", "9" * 30], "iterations: expected an integer in [0, 4611686018427387904], got 999"),
+        (["--dataset", "a\nb\x1b"], "dataset: expected one of "),
+        (["--algorithm", "a\nb", "--rule", "krum"], "rule: is for --algorithm sgd, got --algorithm a\\nb"),
         (["--step", "0"], "step: expected a finite number > 0.0, got 0.0"),
         (["--step", "cosine:1"], "step: expected one of constant, inv-linear, inv-sqrt, power; got 'cosine'"),
         (["--master-step", "inv-sqrt:1"], "master_step: inv-sqrt needs c1, as in inv-sqrt:c1=1"),
@@ -318,7 +324,7 @@ def test_a_picture_asked_for_without_matplotlib_is_an_error(refused, without_mat
         (["--dtype", "float16"], "dtype: expected float32 or float64, got 'float16'"),
         (["--out", "a.npz"], "out: expected one algorithm, got 5; choose it with --algorithm"),
         (["--algorithm", "admm", "--out", "a.txt"], "out: expected a name ending in .npz; got 'a.txt'"),
-        (["--algorithm", "admm", "--out", "no/a.npz"], "out: no folder 'no'"),
+        (["--algorithm", "admm", "--out", "no/a.npz"], "out: cannot write 'no/a.npz': No such file or directory"),
         (["--plot", "a.gif"], "plot: expected a name ending in .png, .svg, .pdf; got 'a.gif'"),
         (["--iter=3"], "unrecognized arguments: --iter=3 (see byzadmm --help)"),
     ],
@@ -377,6 +383,117 @@ def test_ctrl_c_elsewhere(call, monkeypatch):
     monkeypatch.setattr(datasets, "available", stop)
     ended = call("data", "list")
     assert (ended.code, ended.err) == (130, "byzadmm: interrupted\n")
+
+
+# --- files that cannot be written -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Training is a failure of the test."""
+
+    def train(*rest, **options):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(cli, "simulate_many", train)
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [("no/a", "No such file or directory"), ("folder", "Is a directory"), ("/proc/a", ""), ("x" * 260, "File name")],
+)
+@pytest.mark.usefixtures("untrained")
+def test_a_file_that_cannot_be_written_is_found_before_training(refused, option, target, why):
+    name = target + {"--out": ".npz", "--plot": ".png"}[option]
+    Path(f"folder{name[-4:]}").mkdir()
+    said = refused("run", "--algorithm", "admm", option, name)
+    assert said.startswith(f"{option[2:]}: cannot write '{name}': {why}")
+    assert os.listdir() == [f"folder{name[-4:]}"]
+
+
+def test_a_picture_that_nobody_asked_for_may_be_impossible(call):
+    Path("byzadmm-run.png").mkdir()
+    ended = call("run", *QUICK, "--algorithm", "admm")
+    assert ended.code == 0
+    assert "admm" in rows_of(ended.out)
+    assert ended.err == "no picture: cannot write 'byzadmm-run.png': Is a directory\n"
+
+
+def test_trying_leaves_old_files_as_they_are(refused):
+    Path("run.npz").write_bytes(b"old")
+    Path("run.png").write_bytes(b"old")
+    refused("run", "--algorithm", "admm", "--out", "run.npz", "--plot", "run.png", "--dtype", "float16")
+    refused("run", "--algorithm", "admm", "--out", "run.npz", "--plot", "run.png", "--lam", "1e60")
+    assert {path.name: path.read_bytes() for path in Path().iterdir()} == {"run.npz": b"old", "run.png": b"old"}
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
+def test_a_disk_that_fills_up_costs_neither_table_nor_result(call, monkeypatch, tmp_path, words):
+    save = Result.save
+
+    def full(run, path):
+        if Path(path).parent == Path():
+            raise OSError(28, "No space left on device")
+        save(run, path)
+
+    def torn(path, **options):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr(Result, "save", full)
+    monkeypatch.setattr(comparison, "draw", torn)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = call("run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--plot", "run.png", *words)
+    assert ended.code == 1
+    if words:
+        assert json.loads(ended.out)["saved"] == []
+    else:
+        assert "admm" in rows_of(ended.out)
+    [kept] = tmp_path.glob("byzadmm-*/run.npz")
+    assert ended.err == (
+        f"byzadmm: error: out: cannot write 'run.npz'; saved {kept} instead: [Errno 28] No space left on device\n"
+        "byzadmm: error: plot: cannot write 'run.png': no fonts\n"
+    )
+    assert Result.load(kept).config["algorithm"]["name"] == "ADMM"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_full_disk_as_a_process(tmp_path):
+    """More than trying needs, less than the result."""
+    script = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+    script += "import sys; from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", script, "run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--no-plot"]
+    (tmp_path / "run.npz").write_bytes(b"old")
+    (tmp_path / "tmp").mkdir()
+    surroundings = environment() | {"TMPDIR": str(tmp_path / "tmp")}
+    ended = subprocess.run(words, capture_output=True, text=True, env=surroundings, check=False, encoding="utf-8")
+    assert ended.returncode == 1
+    assert "admm" in rows_of(ended.stdout)
+    assert ended.stderr == "byzadmm: error: out: cannot write 'run.npz': [Errno 27] File too large\n"
+    assert Path("run.npz").read_bytes() == b"old"
+    assert sorted(os.listdir()) == ["run.npz", "tmp"]
+    assert os.listdir("tmp") == []
+
+
+def test_reproduce_finds_out_before_and_loses_nothing_after(call, refused, monkeypatch):
+    Path("out/claims.json").mkdir(parents=True)
+    said = refused("reproduce", "example", "--quick", "--out", "out", "--quiet")
+    assert said == "out: cannot write 'out/claims.json': Is a directory"
+    Path("file").touch()
+    said = refused("reproduce", "example", "--quick", "--out", "file")
+    assert said == "out: cannot make folder 'file': File exists"
+    Path("there/example.csv").mkdir(parents=True)
+    ended = call("reproduce", "example", "--quick", "--out", "there", "--quiet")
+    assert ended.code == 1
+    assert "10 example" in ended.out
+    assert "example: not finished: could not be written: [Errno 21] Is a directory" in ended.out
+
+
+def test_tune_finds_out_before(refused):
+    Path("a.tuning.json").mkdir()
+    said = refused("tune", "fig1a", "--out", "a.toml", "--quiet")
+    assert "a.tuning.json" in said
+    assert refused("tune", "fig1a", "--out", "no/a.toml") == "out: cannot write 'no/a.toml': No such file or directory"
 
 
 # --- names and text to settings --------------------------------------------------------------------------------------
@@ -539,6 +656,54 @@ def test_run_takes_one_curve_of_a_settings_file(call, settings_file):
 )
 def test_run_refuses_beside_a_settings_file(refused, settings_file, words, message):
     assert refused("run", settings_file.name, *words) == message
+
+
+def test_a_title_is_not_mathematics(call, settings_file):
+    named = SETTINGS.replace("Two", "$x_{$").replace("[algorithms.admm]", '[algorithms."$y_{$"]\nkind = "admm"')
+    settings_file.write_text(named, encoding="utf-8")
+    ended = call("run", settings_file, "--plot", "a.svg")
+    assert (ended.code, ended.err) == (0, "saved a.svg\n")
+
+
+ODD_SETTINGS = {
+    "deep array": ("x = " + "[" * 60_000, "nested too deeply"),
+    "deep table": ("x = " + "{x=" * 20_000, "nested too deeply"),
+    "deep key": ("x" + ".x" * 30_000 + " = 1", "not a TOML file: expected keys of at most 100 parts"),
+    "deep header": ("[" + "x." * 30_000 + "x]", "not a TOML file: expected keys of at most 100 parts"),
+    "many digits": ("x = " + "1" * 60_000, "not a TOML file: Exceeds the limit"),
+    "huge": ("#" * 100_000, "expected at most 65536 bytes of settings, got 100000"),
+    "not text": ("\udcff", "not a TOML file: 'utf-8' codec can't decode byte 0xff"),
+    "control characters": (SETTINGS.replace("title", '"\\u001b[2J\\n"'), "\\x1b[2J\\n: unknown key"),
+    "list for a table": ("algorithms = []\ndataset = 'digits'\niterations = 1\neval_every = 1", "algorithms: expected"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_SETTINGS)
+def test_run_refuses_odd_settings(refused, kind):
+    content, message = ODD_SETTINGS[kind]
+    Path("odd.toml").write_text(content, encoding="utf-8", errors="surrogateescape")
+    assert refused("run", "odd.toml").startswith(f"odd.toml: {message}")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "[" * 100_000,
+        "[]",
+        '{"search": {}, "trials": {}}',
+        '{"search": {"budget": 1, "seed": 0, "iterations": 1}, "trials": {"rsa": []}}',
+        '{"search": {"budget": 1, "seed": 0, "iterations": 1}, "trials": {"rsa": {"one": {}}}}',
+        '{"search": {"budget": 1, "seed": 0, "iterations": 1}, "trials": {"rsa": {"1": {"step": 1}}}}',
+        '{"search": {"budget": 1, "seed": 0, "iterations": 1}, "trials": {"rsa": {"1": {"accuracy": "high"}}}}',
+        '{"search": {"budget": 1, "seed": 0, "iterations": 1}, "trials": {"rsa": {"1": {"accuracy": 1}}}}',
+    ],
+    ids=range(8),
+)
+def test_tune_refuses_a_broken_journal(refused, record):
+    packaged = byzadmm.figures.settings.settings_path("fig1a")
+    Path("mine.toml").write_text(packaged.read_text(encoding="utf-8"), encoding="utf-8")
+    Path("mine.tuning.json").write_text(record, encoding="utf-8")
+    assert refused("tune", "mine.toml", "--check").startswith("mine.tuning.json: ")
 
 
 def test_run_refuses_a_file_that_is_not_there(refused):
@@ -845,6 +1010,49 @@ def test_as_a_process():
     assert set(rows_of(ended.stdout)) >= {"ideal", "admm"}
     assert fits(ended.stdout)
     assert ended.stderr == ""
+
+
+STREAMS = {
+    "closed output": ("list rules >&-", 0, ""),
+    "closed output, but JSON": ("list rules --json >&-", 2, "byzadmm: error: json: standard output is closed\n"),
+    "closed errors": ("list rules 2>&-", 0, ""),
+    "closed errors, and one": ("list clouds 2>&-", 2, ""),
+    "both closed": ("run --iterations 2 --no-plot --algorithm admm --out run.npz >&- 2>&-", 0, ""),
+    "progress to closed errors": ("run --iterations 2 --no-plot --algorithm admm 2>&-", 0, ""),
+    "help to closed output": ("--help >&-", 0, ""),
+    "full output": ("list rules >/dev/full", 1, "byzadmm: error: standard output: No space left on device\n"),
+    "full errors": ("list clouds 2>/dev/full", 2, ""),
+    "full errors, and a remark": ("list rules 2>/dev/full", 0, ""),
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("kind", STREAMS)
+def test_closed_and_full_streams_as_a_process(kind):
+    words, code, said = STREAMS[kind]
+    ended = subprocess.run(
+        ["sh", "-c", f'"$0" -m byzadmm {words}', sys.executable], capture_output=True, env=environment(), check=False
+    )
+    remarks = [line for line in ended.stderr.decode().splitlines(keepends=True) if not line.startswith("pre-aggreg")]
+    assert (ended.returncode, "".join(remarks)) == (code, said)
+    assert "pre-aggregations" not in ended.stdout.decode()  # a remark is never part of the result
+    if "--out" in words:
+        assert Result.load("run.npz").iterations[-1] == 2
+
+
+def test_a_reader_that_went_away_does_not_cost_the_result():
+    words = [sys.executable, "-m", "byzadmm", "run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--no-plot"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+    assert Result.load("run.npz").iterations[-1] == 30
+
+
+def test_output_that_cannot_hold_every_character(call, tmp_path):
+    words = [sys.executable, "-m", "byzadmm", "data", "path", "--data-dir", "\u00e9\udcff"]
+    ended = subprocess.run(words, capture_output=True, env=environment() | {"PYTHONIOENCODING": "ascii"}, check=True)
+    assert ended.stdout.decode() == f"\\xe9\\udcff\n{tmp_path / 'cache'}\n"
 
 
 def test_head_as_a_process():

@@ -216,9 +216,9 @@ def test_where_the_models_begin_is_checked_and_used() -> None:
 
 def test_bad_arguments_are_named() -> None:
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["mean"], "loss": quadratic()}
-    large = byzadmm.ADMM(lam=1e60)
+    large = {"algorithm": byzadmm.ADMM(lam=1e60), "dtype": "float64", "wire": "float32"}
     with pytest.raises(ValueError, match=r"the bound of a message: expected .* in float32, got 1e\+60"):
-        engines.simulate(None, None, wire="float32", dtype="float64", loss=quadratic(), algorithm=large)
+        engines.simulate(None, None, **settings | large)
     with pytest.raises(ValueError, match="wire: expected one of float32, float64; got 'float16'"):
         engines.simulate(None, None, wire="float16", **settings)
     with pytest.raises(TypeError, match=r"checkpoint: .* has it"):

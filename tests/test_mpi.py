@@ -262,6 +262,13 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
     run = mpirun(4, "-m", "byzadmm", "mpi", "run", "--attack", "nonsense", tolerant=False)
     assert run.returncode == 2
     assert run.stderr.count("byzadmm: error: attack: expected one of") == 1
+    unwritable = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--timeline", "no/a.png", "--no-plot")
+    assert (unwritable.returncode, unwritable.stdout) == (2, "")
+    assert "byzadmm: error: timeline: cannot write 'no/a.png': No such file or directory" in unwritable.stderr
+    (tmp_path / "file").touch()
+    unwritable = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--checkpoint", "file", "--no-plot")
+    assert (unwritable.returncode, unwritable.stdout) == (2, "")
+    assert "byzadmm: error: checkpoint: cannot make folder 'file': File exists" in unwritable.stderr
     failing = mpirun(3, "-m", "byzadmm", "mpi", "run", "--rule", "krum", "median", "-f", 3, *QUICK, "--no-plot")
     assert failing.returncode == 2
     assert "krum: f=3 is too large for n=7 workers" in failing.stderr
@@ -275,7 +282,7 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
 def test_without_mpirun_the_command_says_how_to_start() -> None:
     run = subprocess.run([sys.executable, "-m", "byzadmm", "mpi", "run"], capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    start = f"start with {MPIRUN} --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run\n"
+    start = f"start with {MPIRUN} --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run --algorithm admm\n"
     expected = "byzadmm: error: mpi: expected a master and at least one worker, got one process; "
     assert run.stderr == expected + start
 
@@ -293,27 +300,24 @@ def printed_commands(text: str) -> set[str]:
 
 
 @needs_mpi
-@pytest.mark.parametrize("page", ["README.md", "docs/mpi.md", "docs/cli.md", "mpi --help", "mpi run --help"])
-def test_printed_commands_work_as_printed(
-    page: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if page.endswith(".md"):
-        text = (root / page).read_text("utf-8")
-    else:
+def test_printed_commands_work_as_printed(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = {name: (root / name).read_text("utf-8") for name in ("README.md", "docs/mpi.md", "docs/cli.md")}
+    for words in (["mpi", "--help"], ["mpi", "run", "--help"]):
         with pytest.raises(SystemExit):
-            main(page.split())
-        text = capsys.readouterr().out
-    assert printed_commands(text)
+            main(words)
+        pages[" ".join(words)] = capsys.readouterr().out
+    commands = {name: printed_commands(text) for name, text in pages.items()}
+    assert all(commands.values()), commands
     (tmp_path / ".venv").symlink_to(sys.prefix)
     activated = environment() | {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])}
-    for line in printed_commands(text):
-        assert "--oversubscribe" in line, "fails on few cores"
+    for line in sorted(set.union(*commands.values())):
+        assert "--oversubscribe" in line, f"fails on few cores: {line}"
         run = launch(shlex.split(line), cwd=tmp_path, env=activated)
         assert run.returncode == 0, f"{line}\n{run.stderr}"
         assert "4 worker ranks" in run.stdout
 
 
-# The rank with a terminal of its own: what is typed to mpirun goes to its session.
+# mpirun in a session whose controlling terminal is its standard input.
 IN_A_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -373,13 +377,13 @@ def test_a_rank_that_is_not_in_mpi_does_not_hold_the_others(other: list[str], wh
 @pytest.mark.parametrize(
     ("stage", "ranks", "expected"),
     [
-        ("before", [2], "rank RANK waited 6 s (patience) in MPI_Init for every rank to start"),
-        ("after", [0], "rank RANK waited 12 s for the master's first message"),
-        ("load", [0], "rank 0 was loading its data for 6 s (patience)"),
+        ("before", [2], "rank RANK waited 4 s (patience) in MPI_Init for every rank to start"),
+        ("after", [0], "rank RANK waited 8 s for the master's first message"),
+        ("load", [0], "rank 0 was loading its data for 4 s (patience)"),
     ],
 )
 def test_a_start_that_takes_too_long_ends_the_job(stage: str, ranks: list[int], expected: str) -> None:
-    run = mpirun(4, TESTS / "mpi_start.py", 6, stage, *ranks, tolerant=stage != "before")
+    run = mpirun(4, TESTS / "mpi_start.py", 4, stage, *ranks, tolerant=stage != "before")
     assert run.returncode == 2, run.stderr
     [line] = complaints(run)
     assert re.match(f"byzadmm: error: mpi: {re.escape(expected)}".replace("RANK", r"\d"), line)
@@ -387,10 +391,10 @@ def test_a_start_that_takes_too_long_ends_the_job(stage: str, ranks: list[int], 
 
 @needs_mpi
 def test_a_job_in_which_no_rank_is_ready_ends_and_one_in_which_some_are_goes_on() -> None:
-    nobody = mpirun(4, TESTS / "mpi_start.py", 6, "load", 1, 2, 3)
+    nobody = mpirun(4, TESTS / "mpi_start.py", 4, "load", 1, 2, 3)
     assert nobody.returncode == 1
-    assert "ConnectionError: mpi: no rank has loaded its data after 6 s (patience): 1, 2, 3" in nobody.stderr
-    some = mpirun(4, TESTS / "mpi_start.py", 6, "load", 1, 3)
+    assert "ConnectionError: mpi: no rank has loaded its data after 4 s (patience): 1, 2, 3" in nobody.stderr
+    some = mpirun(4, TESTS / "mpi_start.py", 10, "load", 1, 3)
     assert some.returncode == 0, some.stderr
     assert some.stdout.split() == ["slow", "ready", "slow"]
 

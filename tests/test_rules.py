@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,135 @@ def test_the_largest_legal_minority_moves_it_little(rule: str, evil: float, n: i
     assert np.linalg.norm(result - center) <= 2.5 * np.linalg.norm(honest - center, axis=1).max()
 
 
+# Attackers of any finite magnitude
+
+
+def attacked(n: int, f: int, dtype: str, honest: str, seed: int = 0) -> Array:
+    """Rows around one point of the size ``honest``, behind ``f`` attackers of all magnitudes at the lowest indices."""
+    info, rng = np.finfo(dtype), np.random.default_rng(seed)
+    size = {"tiny": float(info.smallest_normal) * 1e3, "one": 1.0, "huge": float(info.max) / 2}[honest]
+    X = size * (1 + 0.1 * rng.standard_normal((n, 3)))
+    powers = np.linspace(info.minexp, info.maxexp - 4, f)
+    X[:f] = rng.uniform(1, 2, (f, 3)) * rng.choice([-1, 1], (f, 3)) * np.exp2(powers)[:, None]
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("honest", ["tiny", "one", "huge"])
+@pytest.mark.parametrize("n", [20, 80])
+def test_choices_are_those_of_exact_arithmetic(n: int, honest: str, dtype: str) -> None:
+    digits = 10 ** (5 if dtype == "float32" else 12)  # up to rounding of the compared sums
+    f, few = (n - 3) // 2, (n - 3) // 4
+    X = attacked(n, f, dtype, honest)
+    rows = [[int(Fraction(value) * 2**1074) for value in row] for row in X.tolist()]
+    S = [[sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in rows] for y in rows]
+
+    def scores(left: list[int], neighbors: int) -> dict[int, int]:
+        return {i: sum(sorted(S[i][k] for k in left if k != i)[:neighbors]) for i in left}
+
+    def is_least(value: int, others: Iterable[int]) -> bool:
+        return value * digits <= min(others, default=value) * (digits + 1)
+
+    exact = scores(list(range(n)), n - f - 2)
+    best = aggregate.multi_krum(X, f=f, return_info=True)[1].selected.tolist()
+    assert set(best) == set(range(f, n))
+    for c, i in enumerate(best):
+        assert is_least(exact[i], (exact[k] for k in range(n) if k not in best[:c]))
+    assert same_bits(aggregate.krum(X, f=f), X[best[0]])
+    assert same_bits(aggregate.krum(X, f=f, weights=np.full(n, 0.3)), X[best[0]])
+
+    left = list(range(n))
+    for chosen in aggregate.bulyan(X, f=few, return_info=True)[1].selected.tolist():
+        exact = scores(left, max(1, len(left) - few - 2))
+        assert is_least(exact[chosen], exact.values())
+        left.remove(chosen)
+
+    for i, line in enumerate(aggregate.nearest_neighbor_mixing(X, f=f, return_info=True)[1].selected.tolist()):
+        assert line[0] == i
+        for c, k in enumerate(line):
+            assert is_least(S[i][k], (S[i][other] for other in range(n) if other not in line[:c]))
+
+
+def test_attackers_do_not_choose_the_unit_of_distances() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(1, 0.1, (20, 10))
+    X[13:] = 1e200 * rng.normal(size=(7, 10))
+    X[0] = 1e20
+    result, info = aggregate.krum(X, f=8, return_info=True)
+    assert info.selected[0] in range(1, 13)
+    assert same_bits(result, aggregate.krum(X[1:13], f=0))
+    # What float64 cannot hold is infinite or 0 in the info alone.
+    assert np.isinf(info.distances[1, 13])
+    assert np.isfinite(info.scores[1:13]).all()
+    assert info.scores[1:13].min() == info.scores[info.selected[0]]
+    tiny = aggregate.krum(X[1:13] * 1e-200, f=3, return_info=True)[1]
+    assert same_bits(tiny.distances, np.zeros((12, 12)))
+    assert tiny.selected[0] == aggregate.krum(X[1:13], f=3, return_info=True)[1].selected[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("honest", ["tiny", "one", "huge"])
+@pytest.mark.parametrize("n", [5, 20, 80])
+def test_far_rows_do_not_decide_between_near_ones(n: int, honest: str, dtype: str) -> None:
+    f = aggregate.max_f("medoid", n)
+    X = attacked(n, f, dtype, honest)
+    w = np.random.default_rng(1).uniform(1, 1.5, n)
+    w[:f] = 1  # less than half of the weight
+    for weights in (None, w):
+        result, info = aggregate.medoid(X, weights=weights, return_info=True)
+        assert info.selected[0] >= f
+        assert same_bits(result, ref.medoid(X, weights=weights))
+        assert same_bits(aggregate.medoid(X, weights=weights, threads=3), result)
+
+
+def test_the_medoid_of_near_rows_is_theirs() -> None:
+    X = np.random.default_rng(0).normal(1, 0.1, (20, 10)).astype("float32")
+    X[18:] = 1e30
+    X[0] = 1e10
+    assert 0 < aggregate.medoid(X, return_info=True)[1].selected[0] < 18
+    # Two far rows on either side cancel exactly.
+    X[18] = -X[19]
+    X[0] = X[1]
+    assert aggregate.medoid(X).tolist() == aggregate.medoid(X[:18]).tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equal_sums_go_to_the_lowest_index(dtype: str) -> None:
+    X = np.array([[9], [0], [1], [1], [0], [-8]], dtype)
+    for scale in (1, np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max / 16):
+        assert aggregate.medoid(X * scale, return_info=True)[1].selected.tolist() == [1]
+        assert aggregate.medoid(np.eye(6, dtype=dtype) * scale, return_info=True)[1].selected.tolist() == [0]
+
+
+def test_weights_that_just_fill_the_neighbors_take_no_share_of_the_next() -> None:
+    # Next to a row of twice the mean weight the honest ones fill the neighbors exactly. A rest of rounding size, times
+    # the square of a far distance, must not decide.
+    for seed in range(10):
+        X = np.concatenate([normal(12, 5, seed), np.full((8, 5), -1e60)])
+        w = np.array([3, 3, *[1.0] * 6, *[1.5] * 4, *[1.5] * 8])
+        scores = aggregate.krum(X, f=8, weights=w, return_info=True)[1].scores
+        np.testing.assert_allclose(scores[:12], ref.krum_scores(X, neighbors=10, weights=w)[:12], rtol=1e-12)
+        assert scores[:12].max() < 1e3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_means_of_the_largest_numbers_stay_between_them(dtype: str) -> None:
+    top = np.finfo(dtype).max
+    for size in range(2, 12):
+        X = np.full((size, 5), top, dtype)
+        X[:, 1] *= -1
+        X[::2, 2] *= -1
+        X[:, 3] = 3 * np.finfo(dtype).smallest_subnormal
+        X[1:, 4] = 1
+        mixed = [aggregate.nearest_neighbor_mixing(X, f=0)[0], ref.nearest_neighbor_mixing(X, f=0)[0]]
+        mixed += [aggregate.multi_krum(X, f=0)] if size > 2 else []
+        for result in mixed:
+            np.testing.assert_allclose(result[:2], [top, -top], rtol=4 * np.finfo(dtype).eps)
+            assert abs(result[2]) <= top / size * (1 + 1e-6)
+            assert same_bits(result[3], X[0, 3])
+            assert result[4] == pytest.approx(top / size, rel=1e-6)
+
+
 def test_mixing_brings_rows_together() -> None:
     X = normal(20, 10)
     X[15:] = 1e6
@@ -362,7 +492,10 @@ def test_propagate() -> None:
         assert np.isfinite(result).all()
         assert 0 not in info.selected
         assert info.excluded.size == 0
-    assert aggregate.medoid(X, **take).tolist() != X[0].tolist()
+    assert aggregate.medoid(X, **take, return_info=True)[1].selected[0] == 1 + np.argmin(
+        ref.pairwise_distances(X[1:]).sum(axis=1)
+    )
+    assert aggregate.medoid(np.full((3, 2), np.inf), **take).tolist() == [np.inf, np.inf]
     for rule in ("meamed", "phocas"):
         assert np.isnan(call(rule, X, f=2, **take)).tolist() == [False, True, False]
     assert np.isnan(aggregate.centered_clip(X, tau=1, **take)).all()
@@ -593,11 +726,15 @@ def test_torch_tensors_stay_tensors() -> None:
 def test_native_messages() -> None:
     D, X = np.zeros((3, 3)), np.zeros((3, 2))
     with pytest.raises(ValueError, match="squared: expected 2 dimensions, got 1"):
-        _core.krum_scores(np.zeros(3), 1, None, 1.0, 1)
+        _core.krum_scores(np.zeros(3), None, 1, None, 1.0, 1)
+    with pytest.raises(TypeError, match="exponent: expected dtype int32, got float64"):
+        _core.krum_scores(D, D, 1, None, 1.0, 1)
     with pytest.raises(ValueError, match=r"squared: expected shape \(3, 3\), got \(3, 2\)"):
-        _core.bulyan_choice(X, 0, 1)
+        _core.bulyan_choice(X, None, 0, 1)
     with pytest.raises(ValueError, match=r"count: expected an integer in \[1, n\]"):
-        _core.bulyan_choice(D, 0, 4)
+        _core.bulyan_choice(D, None, 0, 4)
+    with pytest.raises(ValueError, match=r"squared: expected shape \(3, 3\), got \(2, 2\)"):
+        _core.medoid(X, np.zeros((2, 2)), None, None, None, 1)
     with pytest.raises(ValueError, match="neighbor: expected indices of rows"):
         _core.neighbor_means(X, np.empty((1, 2)), np.array([[3]]), None, 1)
     with pytest.raises(ValueError, match=r"k: expected an integer in \[1, n\]"):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arrays.hpp"
+#include "unlocked.hpp"
 
 namespace byzadmm::bindings {
 

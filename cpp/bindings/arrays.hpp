@@ -109,25 +109,22 @@ template <class T>
 class RowList {
  public:
   RowList(const py::object& x, const py::object& keep) {
-    std::vector<const T*> all;
     if (py::isinstance<py::array>(x)) {
       const auto a = py::reinterpret_borrow<py::array>(x);
       require_dims(a, "X", 2);
       const T* data = require<T>(a, "X", shape_of(a));
-      for (index_t i = 0; i < a.shape(0); ++i) all.push_back(data + i * a.shape(1));
       d_ = a.shape(1);
+      take(a.shape(0), keep, [&](index_t i) { return data + i * d_; });
     } else {
-      for (const py::handle item : py::reinterpret_borrow<py::list>(x)) {
-        const auto a = as_array(item, "X");
+      const auto list = py::reinterpret_borrow<py::list>(x);
+      const auto row = [&](index_t i) {
+        auto a = as_array(list[static_cast<std::size_t>(i)], "X");
         require_dims(a, "X", 1);
-        if (all.empty()) d_ = a.shape(0);
-        all.push_back(require<T>(a, "X", {d_}));
-      }
-    }
-    if (keep.is_none()) {
-      row_ = std::move(all);
-    } else {
-      for (const auto i : keep.cast<std::vector<index_t>>()) row_.push_back(all.at(static_cast<std::size_t>(i)));
+        return a;
+      };
+      const auto n = static_cast<index_t>(list.size());
+      d_ = n ? row(0).shape(0) : 0;
+      take(n, keep, [&](index_t i) { return require<T>(row(i), "X", {d_}); });
     }
     if (row_.empty() || d_ == 0)
       throw py::value_error("X: expected at least one row and one column, got " +
@@ -139,6 +136,19 @@ class RowList {
   index_t d() const { return d_; }
 
  private:
+  /// Looks at the rows that it picks only: a call per bucket of two must not cost n each time.
+  template <class Row>
+  void take(index_t n, const py::object& keep, Row&& row) {
+    if (keep.is_none()) {
+      for (index_t i = 0; i < n; ++i) row_.push_back(row(i));
+      return;
+    }
+    for (const auto i : keep.cast<std::vector<index_t>>()) {
+      if (i < 0 || i >= n) throw py::index_error("keep: expected rows in [0, " + std::to_string(n) + ")");
+      row_.push_back(row(i));
+    }
+  }
+
   std::vector<const T*> row_;
   index_t d_ = 0;
 };

@@ -27,7 +27,7 @@ void bind_columns(py::module_& m) {
           T* to = require_out<T>(out, "out", {rows.d()});
           const T* middle = require<T>(center, "center", {rows.d()});
           if (k < 1 || k > rows.n()) throw py::value_error("k: expected an integer in [1, n]");
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           closest_mean<T>(rows.view(), middle, k, to, resolve_threads(threads, 8 * rows.n() * rows.d()));
         });
       },
@@ -41,7 +41,7 @@ void bind_columns(py::module_& m) {
           const RowList<T> rows(x, keep);
           T* to = require_out<T>(out, "out", {rows.d()});
           const double* w = require_weights(weights, rows.n());
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           weighted_median<T>(rows.view(), w, static_cast<Even>(even), to,
                              resolve_threads(threads, 8 * rows.n() * rows.d()));
         });
@@ -56,7 +56,7 @@ void bind_columns(py::module_& m) {
           const RowList<T> rows(x, keep);
           T* to = require_out<T>(out, "out", {rows.d()});
           const double* w = require_weights(weights, rows.n());
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           weighted_trimmed_mean<T>(rows.view(), w, cut, to, resolve_threads(threads, 8 * rows.n() * rows.d()));
         });
       },

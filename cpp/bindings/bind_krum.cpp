@@ -3,16 +3,36 @@
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/distances.hpp"
 #include "byzadmm/krum.hpp"
+#include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
 
 namespace byzadmm::bindings {
 
 namespace {
 
-index_t order_of(const py::array& squared) {
-  require_dims(squared, "squared", 2);
-  return squared.shape(0);
-}
+/// Squared distances as `squared_distances` gave them: values, with exponents where double is too narrow.
+struct Squares {
+  Squares(const py::array& squared, const py::object& exponents) {
+    require_dims(squared, "squared", 2);
+    n = squared.shape(0);
+    value = require<double>(squared, "squared", {n, n});
+    if (!exponents.is_none()) exponent = require<std::int32_t>(as_array(exponents, "exponent"), "exponent", {n, n});
+  }
+
+  /// f(pointer to n * n numbers), of double or of Wide.
+  template <class F>
+  void visit(F&& f) const {
+    if (!exponent) return f(value);
+    const auto size = static_cast<std::size_t>(n * n);
+    std::vector<Wide> wide(size);
+    for (std::size_t e = 0; e < size; ++e) wide[e] = Wide(value[e], exponent[e]);
+    f(static_cast<const Wide*>(wide.data()));
+  }
+
+  index_t n;
+  const double* value;
+  const std::int32_t* exponent = nullptr;
+};
 
 }  // namespace
 
@@ -27,50 +47,89 @@ void bind_krum(py::module_& m) {
           py::array_t<bool> bad(rows.n());
           double* to = squared.mutable_data();
           bool* said = bad.mutable_data();
-          int exponent = 0;
+          std::vector<std::int32_t> exponent;
           {
-            const py::gil_scoped_release nogil;
-            exponent = squared_distances<T>(rows.view(), to, said,
-                                            resolve_threads(threads, rows.n() * rows.n() * rows.d() / 8));
+            Unlocked nogil;
+            squared_distances<T>(rows.view(), to, exponent, said,
+                                 resolve_threads(threads, rows.n() * rows.n() * rows.d() / 8));
           }
-          return py::make_tuple(squared, bad, exponent);
+          py::object wide = py::none();
+          if (!exponent.empty()) wide = py::array_t<std::int32_t>({rows.n(), rows.n()}, exponent.data());
+          return py::make_tuple(squared, wide, bad);
         });
       },
-      "X"_a, "threads"_a, "(squared distances / 4**e, rows that are not finite, e).");
+      "X"_a, "threads"_a,
+      "(squared distances, their exponents of 2 or None where float64 holds them, rows that are not finite).");
   m.def(
       "krum_scores",
-      [](const py::array& squared, index_t neighbors, const py::object& weights, double mass, int threads) {
-        const index_t n = order_of(squared);
-        const double* from = require<double>(squared, "squared", {n, n});
+      [](const py::array& squared, const py::object& exponent, index_t neighbors, const py::object& weights,
+         double mass, int threads) {
+        const Squares squares(squared, exponent);
+        const index_t n = squares.n;
         const double* w = nullptr;
-        if (!weights.is_none()) w = require<double>(py::reinterpret_borrow<py::array>(weights), "weights", {n});
-        py::array_t<double> score(n);
-        double* to = score.mutable_data();
+        if (!weights.is_none()) w = require<double>(as_array(weights, "weights"), "weights", {n});
+        py::array_t<double> value(n);
+        py::array_t<std::int32_t> power(n);
+        double* to = value.mutable_data();
+        std::int32_t* to_power = power.mutable_data();
         {
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           const int team = resolve_threads(threads, 4 * n * n);
-          if (w) krum_scores(from, w, n, mass, to, team);
-          else krum_scores(from, n, neighbors, to, team);
+          squares.visit([&](const auto* from) {
+            using N = std::decay_t<decltype(*from)>;
+            std::vector<N> score(static_cast<std::size_t>(n));
+            if (w) krum_scores(from, w, n, mass, score.data(), team);
+            else krum_scores(from, n, neighbors, score.data(), team);
+            for (const N number : score) {
+              const Wide split = number;
+              *to++ = squares.exponent ? split.mantissa : static_cast<double>(number);
+              *to_power++ = split.exponent;
+            }
+          });
         }
-        return score;
+        return py::make_tuple(value, squares.exponent ? py::object(power) : py::none());
       },
-      "squared"_a, "neighbors"_a, "weights"_a, "mass"_a, "threads"_a,
-      "Sum of squared distances to the nearest others.");
+      "squared"_a, "exponent"_a, "neighbors"_a, "weights"_a, "mass"_a, "threads"_a,
+      "Sums of squared distances to the nearest others, with their exponents or None.");
   m.def(
       "bulyan_choice",
-      [](const py::array& squared, index_t f, index_t count) {
-        const index_t n = order_of(squared);
-        const double* from = require<double>(squared, "squared", {n, n});
-        if (f < 0 || count < 1 || count > n) throw py::value_error("count: expected an integer in [1, n]");
+      [](const py::array& squared, const py::object& exponent, index_t f, index_t count) {
+        const Squares squares(squared, exponent);
+        if (f < 0 || count < 1 || count > squares.n) throw py::value_error("count: expected an integer in [1, n]");
         py::array_t<index_t> chosen(count);
         index_t* to = chosen.mutable_data();
         {
-          const py::gil_scoped_release nogil;
-          bulyan_choice(from, n, f, count, to);
+          Unlocked nogil;
+          squares.visit([&](const auto* from) { bulyan_choice(from, squares.n, f, count, to); });
         }
         return chosen;
       },
-      "squared"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
+      "squared"_a, "exponent"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
+  m.def(
+      "medoid",
+      [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,
+         const py::object& keep, int threads) {
+        return dispatch_float(first_array(x), "X", [&](auto tag) {
+          using T = decltype(tag);
+          const RowList<T> rows(x, keep);
+          const Squares squares(squared, exponent);
+          const index_t n = rows.n();
+          if (squares.n != n) require<double>(squared, "squared", {n, n});
+          const double* w = nullptr;
+          if (!weights.is_none()) w = require<double>(as_array(weights, "weights"), "weights", {n});
+          py::array_t<double> score(n);
+          double* to = score.mutable_data();
+          index_t best = 0;
+          {
+            Unlocked nogil;
+            const int team = resolve_threads(threads, 8 * n * rows.d());
+            squares.visit([&](const auto* from) { best = medoid(rows.view(), from, w, to, team); });
+          }
+          return py::make_tuple(best, score);
+        });
+      },
+      "X"_a, "squared"_a, "exponent"_a, "weights"_a, "keep"_a, "threads"_a,
+      "(the kept row with the least sum of distances, all sums).");
   m.def(
       "neighbor_means",
       [](const py::object& x, const py::array& out, const py::array& neighbor, const py::object& keep, int threads) {
@@ -83,7 +142,7 @@ void bind_krum(py::module_& m) {
           for (index_t s = 0; s < count * size; ++s)
             if (index[s] < 0 || index[s] >= rows.n()) throw py::value_error("neighbor: expected indices of rows");
           T* to = require_out<T>(out, "out", {count, rows.d()});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           neighbor_means<T>(rows.view(), index, count, size, to, resolve_threads(threads, count * size * rows.d() / 4));
         });
       },
@@ -98,7 +157,7 @@ void bind_krum(py::module_& m) {
           py::array_t<double> factor(rows.n());
           double* shares = factor.mutable_data();
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             centered_clip<T>(rows.view(), tau, n_iter, to, shares, resolve_threads(threads, 4 * rows.n() * rows.d()));
           }
           return factor;
@@ -116,7 +175,7 @@ void bind_krum(py::module_& m) {
           py::array_t<double> norm(rows.n());
           double* lengths = norm.mutable_data();
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             clip<T>(rows.view(), max_norm, to, lengths, resolve_threads(threads, 2 * rows.n() * rows.d()));
           }
           return norm;

@@ -21,7 +21,7 @@ void bind_median(py::module_& m) {
           using T = decltype(tag);
           const RowList<T> rows(x, keep);
           T* to = require_out<T>(out, "out", {rows.d()});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           return median<T>(rows.view(), static_cast<Even>(even), to, resolve_threads(threads, 4 * rows.n() * rows.d()));
         });
       },
@@ -34,7 +34,7 @@ void bind_median(py::module_& m) {
           const RowList<T> rows(x, keep);
           T* to = require_out<T>(out, "out", {rows.d()});
           if (f < 0 || 2 * f >= rows.n()) throw py::value_error("f: expected 0 <= 2f < n");
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           return trimmed_mean<T>(rows.view(), f, to, resolve_threads(threads, 4 * rows.n() * rows.d()));
         });
       },

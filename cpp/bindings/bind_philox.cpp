@@ -20,7 +20,7 @@ void bind_philox(py::module_& m) {
           using T = decltype(tag);
           T* to = require_out<T>(out, "out", shape_of(out));
           const index_t size = out.size();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           philox_normal(stream_of(seed, words), static_cast<T>(std), to, size);
         });
       },
@@ -30,7 +30,7 @@ void bind_philox(py::module_& m) {
       [](const py::array& out, std::uint64_t high, std::uint64_t seed, const Words& words) {
         std::int64_t* to = require_out<std::int64_t>(out, "out", shape_of(out));
         const index_t size = out.size();
-        const py::gil_scoped_release nogil;
+        Unlocked nogil;
         philox_integers(stream_of(seed, words), high, to, size);
       },
       "out"_a, "high"_a, "seed"_a, "stream"_a, "Integers in [0, high) of one stream into out.");

@@ -30,7 +30,7 @@ void bind_rules(py::module_& m) {
           const RowList<T> rows(x, keep);
           T* to = require_out<T>(out, "out", {rows.d()});
           const double* w = optional_weights(weights, rows.n());
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           return mean<T>(rows.view(), w, to, resolve_threads(threads, rows.n() * rows.d()));
         });
       },
@@ -48,7 +48,7 @@ void bind_rules(py::module_& m) {
           double* share = combination.mutable_data();
           GeometricMedianInfo info;
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             info = geometric_median<T>(rows.view(), w, tol, max_iter, to, share,
                                        resolve_threads(threads, 8 * rows.n() * rows.d()));
           }
@@ -67,7 +67,7 @@ void bind_rules(py::module_& m) {
           py::array_t<bool> bad(rows.n());
           bool* to = bad.mutable_data();
           {
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             nonfinite_rows<T>(rows.view(), to, resolve_threads(threads, rows.n() * rows.d()));
           }
           return bad;
@@ -81,7 +81,7 @@ void bind_rules(py::module_& m) {
           using T = decltype(tag);
           const RowList<T> rows(x, py::none());
           T* to = require_out<T>(out, "out", {rows.d()});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           mark_nan_columns<T>(rows.view(), to, resolve_threads(threads, rows.n() * rows.d()));
         });
       },

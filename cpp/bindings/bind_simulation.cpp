@@ -95,7 +95,7 @@ void gradients(NativeLoss& loss, const py::array& models, const std::vector<inde
     for (const index_t i : workers)
       if (i < 0 || i >= of.workers()) throw py::value_error("workers: expected numbers in [0, m)");
     const int team = resolve_threads(threads, n * d * 32);
-    const py::gil_scoped_release nogil;
+    Unlocked nogil;
     of.reserve(team);
     for_tasks(n, team, [&](index_t i, int slot) {
       of.gradient(workers[static_cast<std::size_t>(i)], shared ? w : w + i * d, k, to + i * d, slot);
@@ -148,16 +148,18 @@ void bind_simulation(py::module_& m) {
           using T = decltype(tag);
           const MatrixRows<T> all(honest, "honest");
           const index_t n = honest.shape(0), d = honest.shape(1), q = static_cast<index_t>(byzantine.size());
+          std::vector<char> lies(static_cast<std::size_t>(n));
+          for (const index_t j : byzantine) {
+            if (j < 0 || j >= n) throw py::value_error("byzantine: expected numbers in [0, m)");
+            lies[static_cast<std::size_t>(j)] = 1;
+          }
           std::vector<const T*> regular;
           for (index_t i = 0; i < n; ++i)
-            if (std::find(byzantine.begin(), byzantine.end(), i) == byzantine.end())
-              regular.push_back(all.view().row[i]);
-          for (const index_t j : byzantine)
-            if (j < 0 || j >= n) throw py::value_error("byzantine: expected numbers in [0, m)");
+            if (!lies[static_cast<std::size_t>(i)]) regular.push_back(all.view().row[i]);
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {q, d});
           const Attack spec = attack_of(attack, n);
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           attack_messages<T>(spec, all.view(), {regular.data(), static_cast<index_t>(regular.size()), d},
                              byzantine.data(), q, x0_, k, seed, to, resolve_threads(threads, q * d * 8));
         });
@@ -171,10 +173,13 @@ void bind_simulation(py::module_& m) {
         return dispatch_float(messages, "messages", [&](auto tag) {
           using T = decltype(tag);
           const MatrixRows<T> rows(messages, "messages");
-          std::vector<bool> said;
-          for (index_t i = 0; i < rows.view().n; ++i)
-            said.push_back(acceptable<T>(rows.view().row[i], rows.view().d,
-                                         bound > 0 ? static_cast<T>(bound) : std::numeric_limits<T>::max()));
+          const Rows<T> all = rows.view();
+          const T limit = bound > 0 ? static_cast<T>(bound) : std::numeric_limits<T>::max();
+          std::vector<bool> said(static_cast<std::size_t>(all.n));
+          Unlocked nogil;
+          for_tasks(all.n, 1, [&](index_t i, int) {
+            said[static_cast<std::size_t>(i)] = acceptable<T>(all.row[i], all.d, limit);
+          });
           return said;
         });
       },
@@ -193,7 +198,12 @@ void bind_simulation(py::module_& m) {
           const index_t d = out.shape(1);
           T* to = require_out<T>(out, "out", shape_of(out));
           const T limit = bound > 0 ? static_cast<T>(bound) : std::numeric_limits<T>::max();
+          struct Message {
+            const T* from;
+            index_t row;
+          };
           std::vector<bool> taken;
+          std::vector<Message> messages;
           for (const auto& [buffer, count, header, first, rows] : envelopes) {
             const auto begins = static_cast<std::string_view>(header);
             const auto* bytes = static_cast<const char*>(buffer.data());
@@ -203,12 +213,15 @@ void bind_simulation(py::module_& m) {
                               reinterpret_cast<std::uintptr_t>(bytes + header_bytes) % alignof(T) == 0 &&
                               std::memcmp(bytes, begins.data(), begins.size()) == 0;
             taken.push_back(fits);
-            for (index_t i = 0; fits && i < rows; ++i) {
-              const T* message = reinterpret_cast<const T*>(bytes + header_bytes) + i * d;
-              fine[first + i] = copy_acceptable<T>(message, d, limit, to + (first + i) * d);
-              came[first + i] = true;
-            }
+            for (index_t i = 0; fits && i < rows; ++i)
+              messages.push_back({reinterpret_cast<const T*>(bytes + header_bytes) + i * d, first + i});
           }
+          Unlocked nogil;
+          for_tasks(static_cast<index_t>(messages.size()), 1, [&](index_t i, int) {
+            const auto [from, row] = messages[static_cast<std::size_t>(i)];
+            fine[row] = copy_acceptable<T>(from, d, limit, to + row * d);
+            came[row] = true;
+          });
           return taken;
         });
       },
@@ -226,7 +239,7 @@ void bind_simulation(py::module_& m) {
           const T *x_ = require<T>(x0, "x0", shape), *g_ = require<T>(direction, "direction", shape);
           T* to = require_out<T>(out, "out", shape);
           const index_t d = x0.size();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           sgd_step<T>(x_, g_, static_cast<T>(alpha), static_cast<T>(rho), to, d, resolve_threads(threads, d));
         });
       },
@@ -241,7 +254,7 @@ void bind_simulation(py::module_& m) {
           T* to = require_out<T>(momentum, "momentum", shape);
           const T* g_ = require<T>(g, "g", shape);
           const index_t size = momentum.size();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           momentum_step<T>(to, g_, static_cast<T>(beta), size, resolve_threads(threads, size));
         });
       },
@@ -265,7 +278,7 @@ void bind_simulation(py::module_& m) {
           const index_t count = alpha.size();
           const double *a0 = steps_of(alpha0, "alpha0", count), *a = steps_of(alpha, "alpha", count);
           Loss<T>& of = loss.get<T>();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           run_admm<T>(of, s, {lam, beta, rho}, cast, a0, a, first, count);
         });
       },
@@ -290,7 +303,7 @@ void bind_simulation(py::module_& m) {
           const index_t count = alpha.size();
           const double *a0 = steps_of(alpha0, "alpha0", count), *a = steps_of(alpha, "alpha", count);
           Loss<T>& of = loss.get<T>();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           run_rsa<T>(of, s, lam, rho, cast, a0, a, first, count);
         });
       },
@@ -318,7 +331,7 @@ void bind_simulation(py::module_& m) {
           const index_t count = alpha.size();
           const double* a = steps_of(alpha, "alpha", count);
           Loss<T>& of = loss.get<T>();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           run_sgd<T>(of, s, spec, rho, momentum, ideal, cast, a, first, count);
         });
       },

@@ -78,7 +78,7 @@ void bind_softmax(py::module_& m) {
           dispatch_feature(x, "X", [&](auto feature) {
             using X = decltype(feature);
             const Samples<X> samples{require<X>(x, "X", shape_of(x)), p.samples, p.features};
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             softmax_gradient<T, X>(model_of(p, w_, scale), w_, samples, p.y, p.idx, p.m, p.batch, to,
                                    resolve_threads(threads, work(p)));
           });
@@ -98,7 +98,7 @@ void bind_softmax(py::module_& m) {
           dispatch_feature(x, "X", [&](auto feature) {
             using X = decltype(feature);
             const Samples<X> samples{require<X>(x, "X", shape_of(x)), p.samples, p.features};
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             for (index_t i = 0; i < p.m; ++i)
               to[i] = softmax_loss<T, X>(model_of(p, w_ + i * p.classes * p.stride, scale), samples, p.y,
                                          p.idx ? p.idx + i * p.batch : nullptr, p.batch,
@@ -119,7 +119,7 @@ void bind_softmax(py::module_& m) {
           dispatch_feature(x, "X", [&](auto feature) {
             using X = decltype(feature);
             const Samples<X> samples{require<X>(x, "X", shape_of(x)), p.samples, p.features};
-            const py::gil_scoped_release nogil;
+            Unlocked nogil;
             softmax_predict<T, X>(model_of(p, w_, scale), samples, to, resolve_threads(threads, work(p)));
           });
         });

@@ -17,7 +17,7 @@ void bind_steps(py::module_& m) {
           const T *e_ = require<T>(eta, "eta", shape), *p_ = require<T>(eta_prev, "eta_prev", shape);
           T* to = require_out<T>(out, "out", shape);
           const index_t size = x.size();
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           admm_worker_step<T>(x_, g_, e_, p_, static_cast<T>(alpha), to, size, resolve_threads(threads, size));
         });
       },
@@ -33,7 +33,7 @@ void bind_steps(py::module_& m) {
           const T *e_ = require<T>(eta, "eta", {n, d}), *x_ = require<T>(x, "x", {n, d});
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {n, d});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           admm_dual_step<T>(e_, x_, x0_, static_cast<T>(beta), static_cast<T>(lam), to, n, d,
                             resolve_threads(threads, n * d));
         });
@@ -51,7 +51,7 @@ void bind_steps(py::module_& m) {
           require<T>(eta_prev, "eta_prev", {n, d});
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {d});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           admm_master_step<T>(x0_, e_.view(), p_.view(), alpha, rho, to, resolve_threads(threads, n * d));
         });
       },
@@ -67,7 +67,7 @@ void bind_steps(py::module_& m) {
           const T *x_ = require<T>(x, "x", {n, d}), *g_ = require<T>(g, "g", {n, d});
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {n, d});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           rsa_worker_step<T>(x_, g_, x0_, static_cast<T>(alpha), static_cast<T>(lam), to, n, d,
                              resolve_threads(threads, n * d));
         });
@@ -84,7 +84,7 @@ void bind_steps(py::module_& m) {
           const MatrixRows<T> m_(messages, "messages");
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {d});
-          const py::gil_scoped_release nogil;
+          Unlocked nogil;
           rsa_master_step<T>(x0_, m_.view(), alpha, lam, rho, to, resolve_threads(threads, n * d));
         });
       },

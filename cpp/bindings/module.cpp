@@ -7,6 +7,8 @@
 
 PYBIND11_MODULE(BYZADMM_MODULE, m) {
   byzadmm::watch_forks();
+  byzadmm::bindings::main_thread() =
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   m.doc() = "byzadmm's kernels; use byzadmm.kernels and byzadmm.aggregate, which check their arguments.";
   m.attr("__version__") = BYZADMM_TEXT(BYZADMM_VERSION);
   m.attr("isa") = BYZADMM_TEXT(BYZADMM_ISA);
@@ -17,6 +19,12 @@ PYBIND11_MODULE(BYZADMM_MODULE, m) {
   m.attr("openmp") = false;
 #endif
   m.def("max_threads", &byzadmm::max_threads, "Threads that threads=0 may use.");
+  using byzadmm::bindings::Cancellation;
+  py::class_<Cancellation>(m, "Cancellation", py::module_local(), "Ends the kernels of the threads inside it.")
+      .def(py::init<>())
+      .def("cancel", &Cancellation::cancel, "Kernels that run or start inside raise InterruptedError, in every thread.")
+      .def("__enter__", [](Cancellation& c) { Cancellation::current() = &c; })
+      .def("__exit__", [](Cancellation&, const py::args&) { Cancellation::current() = nullptr; });
   byzadmm::bindings::bind_rules(m);
   byzadmm::bindings::bind_median(m);
   byzadmm::bindings::bind_columns(m);

@@ -5,6 +5,7 @@
 #include "byzadmm/closest.hpp"
 #include "byzadmm/distances.hpp"
 #include "byzadmm/krum.hpp"
+#include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
 #include "support.hpp"
 
@@ -37,8 +38,9 @@ void test_distances() {
       for (const int threads : {1, 3}) {
         Buffer<double> squared(n * n);
         Buffer<bool> bad(n);
-        const int exponent = squared_distances<T>(x.view(), squared.get(), bad.get(), threads);
-        bool ok = exponent == 0 && std::none_of(bad.get(), bad.get() + n, [](bool b) { return b; });
+        std::vector<std::int32_t> exponent;
+        squared_distances<T>(x.view(), squared.get(), exponent, bad.get(), threads);
+        bool ok = exponent.empty() && std::none_of(bad.get(), bad.get() + n, [](bool b) { return b; });
         for (index_t e = 0; e < n * n; ++e)
           ok = ok && close(squared[e], expected[e], 200 * kEps<T> * (1 + expected[e]));
         check(ok, "squared_distances " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
@@ -49,9 +51,57 @@ void test_distances() {
   x.row[4][0] = kInf<T>;
   Buffer<double> squared(36);
   Buffer<bool> bad(6);
-  squared_distances<T>(x.view(), squared.get(), bad.get(), 1);
+  std::vector<std::int32_t> exponent;
+  squared_distances<T>(x.view(), squared.get(), exponent, bad.get(), 1);
   check(bad[2] && bad[4] && !bad[0] && std::isinf(squared[2 * 6 + 4]) && std::isinf(squared[0 * 6 + 2]),
         "squared_distances: rows that are not finite are infinitely far");
+}
+
+/// Rows on a line, each a power of two times the same one: their squares leave the range of T, and of double.
+template <class T>
+void test_any_magnitude() {
+  constexpr index_t n = 7, d = 37;
+  constexpr int kLow = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
+  constexpr int kStep = (std::numeric_limits<T>::max_exponent - 4 - kLow) / (n - 1);
+  RowBuffers<T> x(n, d);
+  for (index_t i = 0; i < n; ++i)
+    for (index_t j = 0; j < d; ++j) x.row[i][j] = std::ldexp(T(j % 3 + 1), kLow + static_cast<int>(i) * kStep);
+  Buffer<double> squared(n * n), score(n);
+  Buffer<bool> bad(n);
+  std::vector<std::int32_t> exponent;
+  squared_distances<T>(x.view(), squared.get(), exponent, bad.get(), 2);
+  check(exponent.empty() == (sizeof(T) == 4), "squared_distances: exponents where double is too narrow");
+  std::vector<Wide> wide;
+  for (index_t e = 0; e < n * n; ++e)
+    wide.push_back(exponent.empty() ? Wide(squared[e]) : Wide(squared[e], exponent[static_cast<std::size_t>(e)]));
+  bool ok = true;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t k = 0; k < i; ++k) {
+      double sum = 0;  // in units of row i
+      for (index_t j = 0; j < d; ++j)
+        sum += std::pow(static_cast<double>(j % 3 + 1) * (1 - std::ldexp(1.0, static_cast<int>(k - i) * kStep)), 2);
+      const Wide expected(sum, 2 * (kLow + static_cast<int>(i) * kStep)), got = wide[i * n + k];
+      ok = ok && got.exponent == expected.exponent && close(got.mantissa, expected.mantissa, 8 * kEps<T>) &&
+           got == wide[k * n + i];
+    }
+  check(ok, "squared_distances of any magnitude " + name_of<T>());
+  check(medoid(x.view(), wide.data(), nullptr, score.get(), 2) == n / 2, "medoid of any magnitude " + name_of<T>());
+  Buffer<double> weight(n);
+  for (index_t i = 0; i < n; ++i) weight[i] = i == 0 ? 10 : static_cast<double>(i % 2);
+  check(medoid(x.view(), wide.data(), weight.get(), score.get(), 1) == 0, "medoid with weights " + name_of<T>());
+}
+
+void test_wide() {
+  const double values[] = {0, 5e-324, 1e-300, 1.5, 7, 1e300, std::numeric_limits<double>::infinity()};
+  bool ok = true;
+  for (const double a : values)
+    for (const double b : values) {
+      ok = ok && (Wide(a) < Wide(b)) == (a < b) && (Wide(a) == Wide(b)) == (a == b);
+      ok = ok && static_cast<double>(Wide(a) + Wide(b)) == a + b && static_cast<double>(0.5 * Wide(a)) == 0.5 * a;
+      if (b <= a && std::isfinite(b)) ok = ok && static_cast<double>(Wide(a) - Wide(b)) == a - b;
+    }
+  for (const int e : {-2150, -3, 0, 3, 2150}) ok = ok && sqrt(Wide(9, 2 * e)) == Wide(3, e);
+  check(ok, "Wide: the arithmetic of double");
 }
 
 void test_choices() {
@@ -94,6 +144,17 @@ void test_choices() {
         left[static_cast<std::size_t>(chosen[c])] = 0;
       }
       check(ok, "bulyan_choice n=" + std::to_string(n) + " f=" + std::to_string(f));
+
+      std::vector<Wide> wide(squared.get(), squared.get() + n * n), wide_score(static_cast<std::size_t>(n));
+      Buffer<index_t> wide_chosen(count);
+      krum_scores(wide.data(), n, n - f - 2, wide_score.data(), 2);
+      for (index_t i = 0; i < n; ++i)
+        ok = ok && static_cast<double>(wide_score[static_cast<std::size_t>(i)]) == score[i];
+      krum_scores(wide.data(), weight.get(), n, static_cast<double>(n - f - 2), wide_score.data(), 2);
+      for (index_t i = 0; i < n; ++i)
+        ok = ok && static_cast<double>(wide_score[static_cast<std::size_t>(i)]) == score[i];
+      bulyan_choice(wide.data(), n, f, count, wide_chosen.get());
+      check(ok && std::equal(chosen.get(), chosen.get() + count, wide_chosen.get()), "the same choices with Wide");
     }
 }
 
@@ -177,9 +238,12 @@ void test_clipping() {
 }  // namespace
 
 void test_selection() {
+  test_wide();
   test_choices();
   test_distances<float>();
   test_distances<double>();
+  test_any_magnitude<float>();
+  test_any_magnitude<double>();
   test_means_of_some<float>();
   test_means_of_some<double>();
   test_clipping<float>();

@@ -1,6 +1,11 @@
 // The fused loops: the same bits for every thread count and however the iterations are split, and the same as their
-// parts called one by one.
+// parts called one by one. And kernels that their caller ends early, wherever that is.
+#include "byzadmm/closest.hpp"
+#include "byzadmm/distances.hpp"
+#include "byzadmm/krum.hpp"
+#include "byzadmm/mixing.hpp"
 #include "byzadmm/simulation.hpp"
+#include "byzadmm/weighted.hpp"
 #include "support.hpp"
 
 namespace byzadmm::tests {
@@ -151,6 +156,80 @@ void test_admm_by_its_parts() {
   check(fused == run, "run_admm by its parts " + name_of<T>());
 }
 
+struct Stopped {};
+
+class StopAfter final : public Watch {
+ public:
+  explicit StopAfter(int looks) : left_(looks) { watched().by = this; }
+  ~StopAfter() override { watched() = {}; }
+
+  bool asked_to_stop() const { return left_ < 0; }
+
+ private:
+  int look() override {
+    if (left_-- == 0) error_ = std::make_exception_ptr(Stopped{});
+    return 1;
+  }
+  int left_;
+};
+
+/// kernel() ends with the caller's exception if and only if the caller asked for it, however many looks it took.
+template <class Kernel>
+void test_stopping(const std::string& name, Kernel&& kernel) {
+  int looks = 0;
+  for (bool ended = true; ended; looks += 1 + looks / 4) {
+    const StopAfter watch(looks);
+    ended = false;
+    try {
+      kernel();
+    } catch (const Stopped&) {
+      ended = true;
+    }
+    check(ended == watch.asked_to_stop(), "ends as asked: " + name);
+  }
+  check(looks > 1, "stops early: " + name);
+}
+
+void test_stopping_everywhere() {
+  using T = float;
+  const index_t n = 80, d = 150;
+  const RowBuffers<T> x(n, d);
+  Buffer<T> out(d), means(n * d);
+  Buffer<double> squared(n * n), weight(n), share(n);
+  Buffer<bool> bad(n);
+  Buffer<index_t> chosen(n);
+  std::fill(weight.get(), weight.get() + n, 1.0);
+  for (index_t i = 0; i < n; ++i) chosen[i] = i;
+  squared_distances<T>(x.view(), squared.get(), bad.get(), 1);
+  for (const int threads : {1, 3}) {
+    const std::string label = " threads=" + std::to_string(threads);
+    test_stopping("median" + label, [&] { median<T>(x.view(), Even::mid, out.get(), threads); });
+    test_stopping("geometric_median" + label, [&] {
+      byzadmm::geometric_median<T>(x.view(), nullptr, 1e-6, 1000, out.get(), share.get(), threads);
+    });
+    test_stopping("squared_distances" + label, [&] {
+      Buffer<double> to(n * n);
+      squared_distances<T>(x.view(), to.get(), bad.get(), threads);
+    });
+    test_stopping("krum_scores" + label, [&] { krum_scores(squared.get(), n, n / 2, share.get(), threads); });
+    test_stopping("neighbor_means" + label,
+                  [&] { neighbor_means<T>(x.view(), chosen.get(), n / 2, 2, means.get(), threads); });
+    test_stopping("weighted_median" + label,
+                  [&] { weighted_median<T>(x.view(), weight.get(), Even::mid, out.get(), threads); });
+    test_stopping("closest_mean" + label,
+                  [&] { closest_mean<T>(x.view(), x.row[0].get(), n / 2, out.get(), threads); });
+    const Problem<std::uint8_t> problem(7, 45);
+    for (const Method method : {Method::admm, Method::rsa, Method::momentum})
+      test_stopping("training" + label, [&] { trained<T>(method, problem, {AttackKind::alie, 1.0, 0}, threads, {3}); });
+  }
+  test_stopping("bulyan_choice", [&] {
+    Buffer<index_t> to(n / 2);
+    bulyan_choice(squared.get(), n, 3, n / 2, to.get());
+  });
+  Buffer<T> draws(3 * kDrawsUnheard);
+  test_stopping("philox_normal", [&] { philox_normal(Stream{1, 2, 3, 4}, 1.0f, draws.get(), draws.size); });
+}
+
 template <class T>
 void test_all() {
   for (const index_t workers : {1, 2, 5, 19})
@@ -182,6 +261,7 @@ void test_all() {
 }  // namespace
 
 void test_training() {
+  test_stopping_everywhere();
   test_all<float>();
   test_all<double>();
 }

@@ -19,6 +19,8 @@ except ImportError as error:  # pragma: no cover - only without a build, or in t
             print(f"byzadmm: error: {error}", file=sys.stderr)
             sys.exit(2)
         raise
+    if "interpreter" in str(error):
+        raise
     raise ImportError(f"byzadmm's native module is not built; run `pip install .` in the project ({error})") from error
 
 from byzadmm import aggregate, aggregators, attacks, datasets, kernels, losses, partition, steps, theory

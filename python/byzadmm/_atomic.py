@@ -16,7 +16,7 @@ try:
 except ImportError:  # pragma: no cover - Windows, where a file that is open can be neither removed nor renamed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["prepare", "replacing", "save_picture"]
+__all__ = ["prepare", "prepare_folder", "replacing", "save_picture"]
 
 _TRIED_BYTES = 4096
 
@@ -64,6 +64,14 @@ def prepare(path: str | os.PathLike[str], what: str) -> None:
         _sweep(target)
     except OSError as error:
         raise type(error)(f"{what}: cannot write {os.fspath(path)!r}: {error.strerror or error}") from error
+
+
+def prepare_folder(path: str | os.PathLike[str], what: str) -> None:
+    """Make the folder ``path`` if it is not there; ``what`` is the argument's name in the error."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"{what}: cannot make folder {os.fspath(path)!r}: {error.strerror or error}") from error
 
 
 def save_picture(figure: Any, path: str | os.PathLike[str], **options: Any) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import aggregate, aggregators, attacks, partition, steps
+from byzadmm._atomic import save_picture
 from byzadmm._validation import check_choice, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.attacks import Attack
@@ -342,5 +343,7 @@ def draw(path: str | Path, results: Sequence[tuple[str, Result]], title: str) ->
         axes.set_ylim(0, 1)
     axes.margins(x=0)
     axes.grid(alpha=0.3)
-    axes.legend(loc="center right", framealpha=0.9)
-    figure.savefig(path, dpi=150)
+    legend = axes.legend(loc="center right", framealpha=0.9)
+    for text in (axes.title, *legend.get_texts()):  # a user's words as they are
+        text.set_parse_math(False)
+    save_picture(figure, path, dpi=150)

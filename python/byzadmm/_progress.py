@@ -10,7 +10,15 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-__all__ = ["Bar"]
+__all__ = ["Bar", "remark"]
+
+
+def remark(*lines: str, end: str = "\n") -> None:
+    """Print lines beside the result, on standard error; if that is closed or full, go on without them."""
+    for line in lines:
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(line, end=end, file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -30,7 +38,7 @@ class Bar:
         self._terminal = _terminal(self.TERMINAL) if live else None
         self._every = self.OVERWRITE_INTERVAL if self._terminal else self.LIVE_INTERVAL if live else self.PLAIN_INTERVAL
         self._last = time.monotonic()
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -55,7 +63,7 @@ class Bar:
             self._last = time.monotonic()
             line = ", ".join(filter(None, (f"{self.label}: {done} of {total}", note())))
             if self._terminal is None:
-                print(line, file=sys.stderr, flush=True)
+                remark(line)
             else:
                 self._overwrite(line)
 

@@ -56,7 +56,8 @@ class Info:
     selected : rows that were chosen, best first; for nearest-neighbour mixing one line of neighbours per kept row, for
         bucketing the kept rows in the order of the buckets
     scores : what the choice went by, for each kept row
-    distances : between kept rows (squared), or the length of each kept row before it was clipped
+    distances : between kept rows (squared), or the length of each kept row before it was clipped; what float64 cannot
+        hold is infinite or 0 here and in the scores, while the choice went by the true numbers
     """
 
     kept: NDArray[np.int64]
@@ -130,7 +131,8 @@ class _Call:
 
     def exclude_nonfinite(self, bearable: int) -> bool:
         """Look closer after a sum was not finite. True: rows were left out, run again without them."""
-        bad = np.flatnonzero(_core.nonfinite_rows(self.rows, self.threads)).tolist()
+        odd = np.asarray(_core.nonfinite_rows(self.rows, self.threads))
+        bad = np.flatnonzero(odd).tolist()
         if not bad or self.nonfinite == "propagate":
             return False
         if self.nonfinite == "raise":
@@ -141,7 +143,7 @@ class _Call:
                 f"at most {bearable} can be left out"
             )
         self.excluded = bad
-        self.kept = [i for i in range(self.n) if i not in set(bad)]
+        self.kept = np.flatnonzero(~odd).tolist()
         return True
 
     def info(self, **details: Any) -> Info:
@@ -471,23 +473,31 @@ def cap_weights(weights: Any, cap: float) -> NDArray[np.float64]:
 
 
 @dataclass
-class _Distances:
-    """Squared distances between the kept rows, in units of ``4**exponent``."""
+class _Wide:
+    """Non-negative numbers ``value * 2**exponent``, each with its own exponent; without exponents, plain numbers."""
 
-    squared: NDArray[np.float64]
-    exponent: int
+    value: NDArray[np.float64]
+    exponent: NDArray[np.int32] | None
 
-    def in_units_of_x(self, values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):
-            return np.ldexp(values, power * self.exponent)
+    def order(self) -> NDArray[np.int64]:
+        """Indices along the last axis, smallest number first, the lowest index first among equals."""
+        if self.exponent is None:
+            return np.argsort(self.value, axis=-1, kind="stable")
+        return np.lexsort((self.value, self.exponent), axis=-1)
+
+    def as_float(self) -> NDArray[np.float64]:
+        """As float64: what is out of its range is infinite or 0."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.value if self.exponent is None else np.ldexp(self.value, self.exponent)
 
 
-def _distances(call: _Call, bearable: int) -> _Distances:
-    """All distances, once; rows that are not finite are left out as ``nonfinite`` says, or infinitely far away."""
-    squared, bad, exponent = _core.squared_distances(call.rows, call.threads)
-    if bad.any() and call.exclude_nonfinite(bearable):
-        squared = np.ascontiguousarray(squared[~bad][:, ~bad])
-    return _Distances(squared, exponent)
+def _distances(call: _Call, tolerable: int) -> _Wide:
+    """All squared distances, once; rows that are not finite are excluded, or infinitely far away (``nonfinite``)."""
+    squared, exponent, bad = _core.squared_distances(call.rows, call.threads)
+    if bad.any() and call.exclude_nonfinite(tolerable):
+        finite = np.ix_(~bad, ~bad)
+        squared, exponent = squared[finite], None if exponent is None else exponent[finite]
+    return _Wide(squared, exponent)
 
 
 def _original(call: _Call, index: Any) -> NDArray[np.int64]:
@@ -500,14 +510,12 @@ def _copy_row(call: _Call, index: int) -> None:
     np.copyto(call.out, call.rows[index])
 
 
-def _mean_of(call: _Call, index: NDArray[np.int64], w: NDArray[np.float64] | None, to: Array) -> None:
-    _core.mean(call.rows, to, w, index.tolist(), call.threads)
+def _mean_of(call: _Call, keep: list[int] | None, w: NDArray[np.float64] | None, to: Array) -> None:
+    _core.mean(call.rows, to, w, keep, call.threads)
 
 
-def _krum_scores(
-    call: _Call, f: int, neighbors: Any, weights: Any
-) -> tuple[_Distances, NDArray[np.float64], NDArray[np.float64] | None]:
-    """Distances, scores and weights of the kept rows; a row of weight 0 has an infinite score."""
+def _krum_scores(call: _Call, f: int, neighbors: Any, weights: Any) -> tuple[_Wide, _Wide, NDArray[np.float64] | None]:
+    """Squared distances, scores and weights of the kept rows; a row of weight 0 has an infinite score."""
     nearest = call.n - f - 2
     if neighbors is not None:
         nearest = check_int(neighbors, "neighbors", low=1, high=call.n - f - 1)
@@ -515,10 +523,8 @@ def _krum_scores(
     distances = _distances(call, f)
     w = _kept_weights(w, call)
     mass = None if w is None else np.ascontiguousarray(w / w.max() / np.mean(w / w.max()))
-    scores = _core.krum_scores(distances.squared, nearest, mass, float(nearest), call.threads)
-    if w is not None:
-        scores[w == 0] = np.inf
-    return distances, scores, w
+    scores = _core.krum_scores(distances.value, distances.exponent, nearest, mass, float(nearest), call.threads)
+    return distances, _Wide(*scores), w
 
 
 def krum(
@@ -566,20 +572,10 @@ def krum(
     """
     call = _begin("krum", X, out, nonfinite, threads)
     distances, scores, _ = _krum_scores(call, check_f("krum", f, call.n), neighbors, weights)
-    selected = _original(call, [np.argmin(scores)])
+    selected = _original(call, scores.order()[:1])
     _copy_row(call, int(selected[0]))
-    return _finish(call, X, out, return_info, **_choice(distances, scores, 2, selected))
-
-
-def _choice(
-    distances: _Distances, scores: NDArray[np.float64] | None, power: int, selected: NDArray[np.int64]
-) -> dict[str, Any]:
-    """The fields of an :class:`Info` about a choice; ``power``: scores are distances (1) or their squares (2)."""
-    return {
-        "selected": selected,
-        "scores": None if scores is None else distances.in_units_of_x(scores, power),
-        "distances": distances.in_units_of_x(distances.squared, 2),
-    }
+    details = {"selected": selected, "scores": scores.as_float(), "distances": distances.as_float()}
+    return _finish(call, X, out, return_info, **details)
 
 
 def multi_krum(
@@ -625,12 +621,13 @@ def multi_krum(
     declared = check_f("multi_krum", f, call.n)
     size = call.n - declared if m is None else check_int(m, "m", low=1, high=call.n - declared)
     distances, scores, w = _krum_scores(call, declared, neighbors, weights)
-    best = np.argsort(scores, kind="stable")[:size]
+    best = scores.order()[:size]
     if w is not None:
         best = best[w[best] > 0]
     members = np.sort(best)
-    _mean_of(call, _original(call, members), None if w is None else np.ascontiguousarray(w[members]), call.out)
-    return _finish(call, X, out, return_info, **_choice(distances, scores, 2, _original(call, best)))
+    _mean_of(call, _original(call, members).tolist(), None if w is None else np.ascontiguousarray(w[members]), call.out)
+    details = {"selected": _original(call, best), "scores": scores.as_float(), "distances": distances.as_float()}
+    return _finish(call, X, out, return_info, **details)
 
 
 def medoid(
@@ -652,7 +649,8 @@ def medoid(
     weights : (n,) array, optional
         Non-negative; a row of weight 0 is never chosen.
     nonfinite, return_info
-        As in :func:`krum`; at most ``(n-1)//2`` rows can be left out.
+        As in :func:`krum`; at most ``(n-1)//2`` rows can be excluded. ``"propagate"`` neither chooses nor counts such
+        rows.
 
     Returns
     -------
@@ -672,17 +670,13 @@ def medoid(
     w = check_weights(weights, call.n)
     distances = _distances(call, max_f("medoid", call.n))
     w = _kept_weights(w, call)
-    apart = np.sqrt(distances.squared)
-    if w is None:
-        scores = apart.sum(axis=1)
-    else:
-        share = w / w.max()
-        # Infinitely far away times weight 0 is nothing.
-        scores = np.where(share > 0, apart, 0.0) @ share
-        scores[share == 0] = np.inf
-    selected = _original(call, [np.argmin(scores)])
+    if call.kept is None and nonfinite == "propagate":
+        # An infinitely far row is so for all others alike: no choice for them, no difference to the choice.
+        w = np.where(_core.nonfinite_rows(call.rows, call.threads), 0.0, 1.0 if w is None else w)
+    best, scores = _core.medoid(call.rows, distances.value, distances.exponent, w, call.kept, call.threads)
+    selected = _original(call, [best])
     _copy_row(call, int(selected[0]))
-    return _finish(call, X, out, return_info, **_choice(distances, scores, 1, selected))
+    return _finish(call, X, out, return_info, selected=selected, scores=scores, distances=distances.as_float())
 
 
 def bulyan(
@@ -718,13 +712,14 @@ def bulyan(
     declared = check_f("bulyan", f, call.n)
     distances = _distances(call, declared)
     declared -= len(call.excluded)
-    n = len(distances.squared)
-    selected = _original(call, _core.bulyan_choice(distances.squared, declared, n - 2 * declared))
+    n = len(distances.value)
+    chosen = _core.bulyan_choice(distances.value, distances.exponent, declared, n - 2 * declared)
+    selected = _original(call, chosen)
     keep = np.sort(selected).tolist()
     center = np.empty_like(call.out)
     _core.median(call.rows, center, _EVEN.index("mid"), keep, call.threads)
     _core.closest_mean(call.rows, call.out, center, n - 4 * declared, keep, call.threads)
-    return _finish(call, X, out, return_info, **_choice(distances, None, 2, selected))
+    return _finish(call, X, out, return_info, selected=selected, distances=distances.as_float())
 
 
 # --- coordinate-wise rules around a center ----------------------------------------------------------------------------
@@ -922,13 +917,14 @@ def nearest_neighbor_mixing(
     call = _begin("nearest_neighbor_mixing", X, out, nonfinite, threads, gives_rows=True)
     declared = check_f("nearest_neighbor_mixing", f, call.n)
     distances = _distances(call, declared)
-    n = len(distances.squared)
-    ranked = distances.squared.copy()
-    np.fill_diagonal(ranked, -1.0)  # a row is its own first neighbour, whatever ties with it
-    nearest = np.argsort(ranked, axis=1, kind="stable")[:, : call.n - declared]
+    n = len(distances.value)
+    ranked = _Wide(distances.value.copy(), distances.exponent)
+    np.fill_diagonal(ranked.value, -1.0)  # a row is its own first neighbor, whatever ties with it
+    nearest = ranked.order()[:, : call.n - declared]
     _prepare_rows(call, X, out, n)
     _core.neighbor_means(call.rows, call.out, np.ascontiguousarray(nearest), call.kept, call.threads)
-    return _finish(call, X, out, return_info, **_choice(distances, None, 2, _original(call, nearest)))
+    selected = _original(call, nearest)
+    return _finish(call, X, out, return_info, selected=selected, distances=distances.as_float())
 
 
 def _exclude_rows(call: _Call) -> None:
@@ -990,7 +986,7 @@ def bucketing(
     order = _original(call, rng.permutation(n))
     _prepare_rows(call, X, out, -(-n // s))
     for bucket, to in enumerate(call.out):
-        _mean_of(call, np.sort(order[bucket * s : (bucket + 1) * s]), None, to)
+        _mean_of(call, np.sort(order[bucket * s : (bucket + 1) * s]).tolist(), None, to)
     return _finish(call, X, out, return_info, selected=order)
 
 

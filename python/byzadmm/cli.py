@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import json
 import math
 import os
 import platform
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import byzadmm
 from byzadmm import _comparison as comparison
 from byzadmm import _core, aggregators, catalogue, datasets
+from byzadmm._atomic import prepare, prepare_folder
+from byzadmm._progress import remark
 from byzadmm._validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.engines._launch import EXAMPLE as MPIRUN
@@ -38,6 +44,7 @@ DIRICHLET_ALPHA = 0.5
 _PICTURES = (".png", ".svg", ".pdf")
 _EXTRAS = {"plot": ("matplotlib",), "data": ("pooch", "tqdm"), "mpi": ("mpi4py",)}
 _OPTIONS = ("lam", "beta", "step", "master_step", "worker_step", "f", "momentum", "variance_reduction")
+_LONG_LINE = 1000  # characters of an error that are shown
 _NAME_WIDTH = 20  # of a table's first column, as far as a name can be broken
 _LIST_WORKERS = 20  # for which `list rules` says how many liars a rule bears
 
@@ -61,26 +68,64 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run() -> int:
         args = _parser().parse_args(argv)
+        if args.json and closed:
+            raise OSError("json: standard output is closed")
         code: int = args.run(args)
-        sys.stdout.flush()
         return code
 
-    return _guarded(run)
+    closed = sys.stdout is None
+    with _standard_streams():
+        return _guarded(run)
 
 
 def _guarded(run: Callable[[], int]) -> int:
     """The exit code of ``run``; what goes wrong becomes one line."""
     try:
-        return run()
+        try:
+            return run()
+        finally:
+            with _output():
+                pass
     except BrokenPipeError:  # `byzadmm ... | head`: the reader has enough
         _drop_stdout()
         return 1
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"byzadmm: error: {error}", file=sys.stderr)
+    except _OutputError as error:
+        _drop_stdout()
+        _say_error(error)
+        return 1
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, OverflowError) as error:
+        _say_error(error)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("byzadmm: interrupted", file=sys.stderr)
+        remark("byzadmm: interrupted")
         return INTERRUPTED
+
+
+@contextlib.contextmanager
+def _standard_streams() -> Iterator[None]:
+    """Both of them open (Python has None for a closed one, and prints elsewhere), and able to show any character."""
+    before = sys.stdout, sys.stderr
+    with open(os.devnull, "w") as nowhere:
+        sys.stdout, sys.stderr = (stream or nowhere for stream in before)
+        errors = getattr(sys.stdout, "errors", None)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            yield
+        finally:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                sys.stdout.reconfigure(errors=errors)
+            sys.stdout, sys.stderr = before
+
+
+def _say_error(error: Exception, what: str = "") -> None:
+    """On one line, unless it is a list of files to fetch; neither endless nor able to drive the terminal."""
+    kind = "not enough memory: " if isinstance(error, MemoryError) else ""
+    text = f"byzadmm: error: {what}{kind}{error}"
+    for line in text.split("\n") if isinstance(error, FileNotFoundError) else [text]:
+        if len(line) > _LONG_LINE:
+            line = f"{line[: _LONG_LINE // 2]} ... {line[-_LONG_LINE // 2 :]}"
+        remark("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
 
 
 # --- what is understood ----------------------------------------------------------------------------------------------
@@ -102,7 +147,7 @@ def _parser() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"byzadmm {byzadmm.__version__}")
-    parser.set_defaults(run=lambda args: _help(parser))
+    parser.set_defaults(run=lambda args: _help(parser), json=False)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
 
     def command(name: str, run: Command, text: str, *examples: str) -> argparse.ArgumentParser:
@@ -285,8 +330,9 @@ class _Plan:
     runs: dict[str, dict[str, Any]]
     title: str
     about: dict[str, Any]
-    out: Path | None
-    picture: Path | None
+    out: Path | None = None
+    picture: Path | None = None
+    no_picture: str = ""
 
     @property
     def chosen(self) -> list[str]:
@@ -307,15 +353,16 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> _Plan:
-    picture = _picture_path(args)
-    out = None if args.out is None else _writable(args.out, "out", (".npz",))
-    plan = (_plan_of_options if args.settings is None else _plan_of_file)(args, out, picture)
+    picture, no_picture = _picture_path(args)
+    out = None if args.out is None else _ending(args.out, "out", (".npz",))
+    plan = (_plan_of_options if args.settings is None else _plan_of_file)(args)
+    plan = replace(plan, out=out, picture=picture, no_picture=no_picture)
     if out is not None and len(plan.chosen) > 1:
         raise ValueError(f"out: expected one algorithm, got {len(plan.chosen)}; choose it with --algorithm")
     return plan
 
 
-def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
+def _plan_of_options(args: argparse.Namespace) -> _Plan:
     dataset_name = check_choice(comparison.kebab(args.dataset), "dataset", catalogue.PRESETS)
     preset = catalogue.PRESETS[dataset_name]
     q = check_int(args.n_byzantine, "n_byzantine", low=0, high=check_int(args.n_workers, "n_workers", low=1))
@@ -341,8 +388,6 @@ def _plan_of_options(args: argparse.Namespace, out: Path | None, picture: Path |
         runs={name: common | {"algorithm": algorithm} for name, algorithm in algorithms.items()},
         title=f"{dataset_name}, {args.attack} attack, {q} of {args.n_workers} workers Byzantine",
         about={"dataset": dataset_name, "attack": args.attack, "n_byzantine": q, "n_workers": args.n_workers},
-        out=out,
-        picture=picture,
     )
 
 
@@ -351,7 +396,7 @@ _BESIDE_A_FILE = {"settings", "algorithm", "seed", "data_dir", "iterations", "ev
 _BESIDE_A_FILE |= {"plot", "no_plot", "out", "json", "quiet"}
 
 
-def _plan_of_file(args: argparse.Namespace, out: Path | None, picture: Path | None) -> _Plan:
+def _plan_of_file(args: argparse.Namespace) -> _Plan:
     defaults = _Parser()
     _add_run(defaults)
     for name, value in vars(defaults.parse_args([])).items():
@@ -377,13 +422,12 @@ def _plan_of_file(args: argparse.Namespace, out: Path | None, picture: Path | No
             "n_byzantine": settings.n_byzantine,
             "n_workers": settings.n_workers,
         },
-        out=out,
-        picture=picture,
     )
 
 
 def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable[[], dict[str, Any]] = dict) -> int:
-    """Run, save, print. ``more`` gives what else belongs into the JSON."""
+    """Run, print, save. ``more`` gives what else belongs into the JSON."""
+    plan = _tried(args, plan)
     ended: dict[str, Result | Exception] = {}
     names = list(plan.runs)
 
@@ -397,25 +441,28 @@ def _carry_out(args: argparse.Namespace, plan: _Plan, many: Many, more: Callable
         stopped = True
     finished = [(name, run) for name in names if isinstance(run := ended.get(name), Result)]
     failed = {name: run for name, run in ended.items() if isinstance(run, Exception)}
-    if len(failed) == len(names):  # a setting that none can take: said once
+    if all(isinstance(failed.get(name), (TypeError, ValueError)) for name in plan.chosen):
+        raise failed[plan.chosen[0]]  # a setting that none can take: said once, and Ideal alone is no comparison
+    if len(failed) == len(names):
         raise next(iter(failed.values()))
-    saved = _save(finished, plan.out, plan.picture, plan.title, plan.chosen)
+    try:
+        if finished and not args.json:
+            _print_runs(finished, plan.title)
+    finally:  # also if nobody reads the table
+        saved, unsaved = _save(finished, plan)
     if args.json:
         ran = {"seed": args.seed, "interrupted": stopped, "runs": _records(finished), "saved": saved}
         _print_json(plan.about | ran | more())
-    elif finished:
-        _print_runs(finished, plan.title)
     if not args.quiet:
-        _remark(*(f"saved {path}" for path in saved))
-        if plan.picture is None and not (args.json or args.no_plot):
-            _remark("no picture: matplotlib is missing; pip install 'byzadmm[plot]'")
+        remark(*(f"saved {path}" for path in saved))
+        if plan.no_picture:
+            remark(f"no picture: {plan.no_picture}")
     if stopped:
-        print(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished", file=sys.stderr)
+        remark(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished")
         return INTERRUPTED
     for name, error in failed.items():
-        about = "" if str(error).startswith(f"{name}:") else f"{name}: "
-        print(f"byzadmm: error: {about}{error}", file=sys.stderr)
-    return BAD_INPUT if failed else 0
+        _say_error(error, "" if str(error).startswith(f"{name}:") else f"{name}: ")
+    return BAD_INPUT if failed else 1 if unsaved else 0
 
 
 def _preset_for(data: datasets.Dataset, otherwise: catalogue.Preset, quiet: bool) -> catalogue.Preset:
@@ -423,7 +470,7 @@ def _preset_for(data: datasets.Dataset, otherwise: catalogue.Preset, quiet: bool
     try:
         return catalogue.preset_for(data)
     except ValueError as error:
-        _remark(*([] if quiet else [str(error)]))
+        remark(*([] if quiet else [str(error)]))
         return otherwise
 
 
@@ -490,43 +537,73 @@ def _scale(text: str | None, preset: catalogue.Preset) -> Any:
         return check_choice(text, "scale", ("raw", "unit", "standard"))
 
 
-def _picture_path(args: argparse.Namespace) -> Path | None:
-    """Where the picture goes; None for no picture."""
+def _picture_path(args: argparse.Namespace) -> tuple[Path | None, str]:
+    """Where the picture goes, or None and why there is none though nobody said so."""
     if args.no_plot or (args.plot is None and args.json):
-        return None
-    if args.plot is None:
-        return None if importlib.util.find_spec("matplotlib") is None else Path(PICTURE)
-    return _drawable(args.plot, "plot")
+        return None, ""
+    if args.plot is not None:
+        return _drawable(args.plot, "plot"), ""
+    if importlib.util.find_spec("matplotlib") is None:
+        return None, "matplotlib is missing; pip install 'byzadmm[plot]'"
+    return Path(PICTURE), ""
 
 
 def _drawable(name: str, what: str) -> Path:
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError(f"{what}: matplotlib is missing; pip install 'byzadmm[plot]'")
-    return _writable(name, what, _PICTURES)
+    return _ending(name, what, _PICTURES)
 
 
-def _writable(name: str, what: str, endings: Sequence[str]) -> Path:
-    """Known to be wrong before the work is done, not after."""
+def _ending(name: str, what: str, endings: Sequence[str]) -> Path:
     path = Path(name)
     if path.suffix.lower() not in endings:
         raise ValueError(f"{what}: expected a name ending in {', '.join(endings)}; got {name!r}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{what}: no folder {str(path.parent)!r}")
     return path
 
 
-def _save(
-    finished: list[tuple[str, Result]], out: Path | None, picture: Path | None, title: str, chosen: list[str]
-) -> list[str]:
-    saved = []
-    keep = dict(finished).get(chosen[0] if chosen else "ideal")
-    if out is not None and keep is not None:
-        keep.save(out)
-        saved.append(str(out))
-    if picture is not None and finished:
-        comparison.draw(picture, finished, title)
-        saved.append(str(picture))
-    return saved
+def _tried(args: argparse.Namespace, plan: _Plan) -> _Plan:
+    """The plan, if its files can be written; without the picture that nobody asked for if that alone cannot."""
+    if plan.out is not None:
+        prepare(plan.out, "out")
+    try:
+        if plan.picture is not None:
+            prepare(plan.picture, "plot")
+    except OSError as error:
+        if args.plot is not None:
+            raise
+        return replace(plan, picture=None, no_picture=str(error).removeprefix("plot: "))
+    return plan
+
+
+def _save(finished: list[tuple[str, Result]], plan: _Plan) -> tuple[list[str], list[str]]:
+    """Write result and picture; returns what was written and what was not."""
+    saved: list[str] = []
+    unsaved: list[str] = []
+    keep = dict(finished).get(plan.chosen[0])
+    if plan.out is not None and keep is not None:
+        (saved if _written("out", plan.out, keep.save, fallback=True) else unsaved).append(str(plan.out))
+    if plan.picture is not None and finished:
+        draw = functools.partial(comparison.draw, results=finished, title=plan.title)
+        (saved if _written("plot", plan.picture, draw) else unsaved).append(str(plan.picture))
+    return saved, unsaved
+
+
+def _written(what: str, path: Path, write: Callable[[Path], None], *, fallback: bool = False) -> bool:
+    """Whether ``write(path)`` succeeded; why not is said, and with ``fallback`` it is written elsewhere."""
+    try:
+        write(path)
+    except Exception as error:  # whatever it is, the rest of what was computed is not to be lost with it
+        instead = ""
+        if fallback:
+            folder = Path(tempfile.mkdtemp(prefix="byzadmm-"))
+            try:
+                write(folder / path.name)
+                instead = f"; saved {folder / path.name} instead"
+            except Exception:
+                shutil.rmtree(folder, ignore_errors=True)
+        _say_error(error, f"{what}: cannot write {str(path)!r}{instead}: ")
+        return False
+    return True
 
 
 def _records(finished: list[tuple[str, Result]]) -> list[dict[str, Any]]:
@@ -600,9 +677,9 @@ def _reproduce(args: argparse.Namespace) -> int:
     else:
         print(report.table())
         if not args.quiet:
-            _remark(*(f"saved {path}" for path in report.paths))
+            remark(*(f"saved {path}" for path in report.paths))
     if report.interrupted:
-        print(f"byzadmm: interrupted; what was finished is in {args.out}", file=sys.stderr)
+        remark(f"byzadmm: interrupted; what was finished is in {args.out}")
         return INTERRUPTED
     return 1 if report.failed else 0
 
@@ -621,7 +698,7 @@ def _tune(args: argparse.Namespace) -> int:
             progress=not args.quiet,
         )
     except KeyboardInterrupt:
-        print("byzadmm: interrupted; the same command goes on from the journal", file=sys.stderr)
+        remark("byzadmm: interrupted; the same command goes on from the journal")
         return INTERRUPTED
     if args.json:
         files = {"settings": str(found.settings), "journal": str(found.journal)}
@@ -629,7 +706,7 @@ def _tune(args: argparse.Namespace) -> int:
     else:
         print(found.table())
     for difference in found.differences:
-        print(f"byzadmm: differs: {difference}", file=sys.stderr)
+        remark(f"byzadmm: differs: {difference}")
     return 1 if found.differences else 0
 
 
@@ -654,7 +731,7 @@ def _data(args: argparse.Namespace) -> int:
         name = check_choice(comparison.kebab(args.name), "name", catalogue.PRESETS)
         paths = datasets.fetch(name.replace("-", "_"), data_dir=args.data_dir)
         if not paths:
-            _remark(f"{name}: nothing to fetch, it is always there")
+            remark(f"{name}: nothing to fetch, it is always there")
     if args.json:
         _print_json([str(path) for path in paths])
     else:
@@ -730,7 +807,7 @@ def _list(args: argparse.Namespace) -> int:
     cells = [[str(row[key]) for key in columns] for row in rows]
     _print_table(list(columns.values()), cells, what.capitalize())
     if what == "rules":
-        _remark("pre-aggregations, the last three, come before a rule: byzadmm run --rule nnm+krum")
+        remark("pre-aggregations, the last three, come before a rule: byzadmm run --rule nnm+krum")
     return 0
 
 
@@ -818,7 +895,7 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
                 if bar is not None:
                     if told < len(report.events):
                         bar.clear()
-                        _remark(*(str(event) for event in report.events[told:]))
+                        remark(*(str(event) for event in report.events[told:]))
                         told = len(report.events)
                     bar.update(done, total, report.line)
 
@@ -836,22 +913,33 @@ def _mpi_master(args: argparse.Namespace, job: Any) -> int:
         with job.watched("loading its data"):
             plan = _plan(args)
         timeline = None if args.timeline is None else _drawable(args.timeline, "timeline")
+        record = None if plan.out is None else plan.out.with_suffix(".mpi.json")
+        for what, path in (("timeline", timeline), ("out", record)):
+            if path is not None:
+                prepare(path, what)
         if args.checkpoint is not None:
-            Path(args.checkpoint).mkdir(parents=True, exist_ok=True)
+            prepare_folder(args.checkpoint, "checkpoint")
         if not (job.tolerant or args.quiet):
-            _remark("mpirun without --with-ft ulfm: a rank that dies ends the job")
+            remark("mpirun without --with-ft ulfm: a rank that dies ends the job")
         code = _carry_out(args, plan, many, lambda: {"mpi": {name: run.record() for name, run in reports.items()}})
         kept = reports.get(plan.chosen[0])
         if reports and not args.json:
             whole = RunReport.together(list(reports.values()))
             _print_table(COLUMNS, whole.rows(), f"\n{job.size - 1} worker ranks, {whole.rounds} rounds")
-        if kept is not None and plan.out is not None:
-            kept.save(plan.out.with_suffix(".mpi.json"))
-            _remark(*([] if args.quiet else [f"saved {plan.out.with_suffix('.mpi.json')}"]))
+        if kept is not None and record is not None:
+            code = max(code, _also_written(args, "out", record, kept.save))
         if kept is not None and timeline is not None:
-            kept.draw(timeline, f"{plan.chosen[0]}: {plan.title}")
-            _remark(*([] if args.quiet else [f"saved {timeline}"]))
+            draw = functools.partial(kept.draw, title=f"{plan.chosen[0]}: {plan.title}")
+            code = max(code, _also_written(args, "timeline", timeline, draw))
         return code
+
+
+def _also_written(args: argparse.Namespace, what: str, path: Path, write: Callable[[Path], None]) -> int:
+    """The exit code of writing one more file."""
+    if not _written(what, path, write):
+        return 1
+    remark(*([] if args.quiet else [f"saved {path}"]))
+    return 0
 
 
 # --- printing --------------------------------------------------------------------------------------------------------
@@ -873,7 +961,8 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
         table.add_column(Text(name.lstrip(">")), justify="right" if right else "left", no_wrap=right or number == 0)
     for row in rows:
         table.add_row(Text(_in_lines(row[0])), *(Text(cell) for cell in row[1:]))
-    Console(highlight=False).print(table)
+    with _output():
+        Console(highlight=False).print(table)
 
 
 def _in_lines(name: str) -> str:
@@ -887,7 +976,9 @@ def _in_lines(name: str) -> str:
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    text = json.dumps(_plain(value), indent=2, allow_nan=False)
+    with _output():
+        print(text)
 
 
 def _plain(value: Any) -> Any:
@@ -901,12 +992,22 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+class _OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+@contextlib.contextmanager
+def _output() -> Iterator[None]:
+    """What is printed here is written at the end; that it cannot be is told apart from other errors of files."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _OutputError(f"standard output: {error.strerror or error}") from error
+
+
 def _drop_stdout() -> None:
     """Without this, Python's own flush at exit would complain about the closed pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _remark(*lines: str) -> None:
-    """Beside the result, so not on standard output."""
-    for line in lines:
-        print(line, file=sys.stderr)

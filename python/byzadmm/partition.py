@@ -5,6 +5,7 @@ Every function returns a list of ``n_workers`` int64 arrays that together hold e
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 import numpy as np
@@ -153,10 +154,15 @@ def dirichlet(y: npt.ArrayLike, n_workers: int, alpha: float, seed: int = 0) -> 
         for share, piece in zip(shares, np.split(members, cuts), strict=True):
             share.append(piece)
     parts = [np.concatenate(share) for share in shares]
+    largest = [(-len(part), i) for i, part in enumerate(parts) if len(part)]  # a heap: the largest, then the first
+    heapq.heapify(largest)
     for i in range(n_workers):
         if not len(parts[i]):
-            largest = max(range(n_workers), key=lambda j: len(parts[j]))
-            parts[i], parts[largest] = parts[largest][-1:].copy(), parts[largest][:-1].copy()
+            size, giver = largest[0]
+            parts[i] = parts[giver][-size - 1 : -size].copy()
+            heapq.heapreplace(largest, (size + 1, giver))
+    for size, giver in largest:
+        parts[giver] = parts[giver][:-size]
     return parts
 
 

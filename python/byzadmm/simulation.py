@@ -85,6 +85,7 @@ def simulate(
     checkpoint : path
         State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
         Whether a call is the same: arrays count by their numbers, functions by name, objects by class and attributes.
+        Of a symbolic link the target is replaced. That it cannot be written is an error before the first iteration.
 
     Returns
     -------

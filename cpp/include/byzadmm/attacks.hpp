@@ -44,6 +44,7 @@ template <class T>
 inline void alie_row(Rows<T> regular, double z, T* out) {
   const auto n = static_cast<double>(regular.n);
   for (index_t j = 0; j < regular.d; ++j) {
+    if (j % 16 == 0) check_stop();
     double sum = 0, square = 0;
     for (index_t i = 0; i < regular.n; ++i) sum += static_cast<double>(regular.row[i][j]);
     const double mean = sum / n;
@@ -59,6 +60,7 @@ template <class T>
 inline void inner_product_row(Rows<T> regular, double eps, T* out) {
   const auto n = static_cast<double>(regular.n);
   for (index_t j = 0; j < regular.d; ++j) {
+    if (j % 16 == 0) check_stop();
     double sum = 0;
     for (index_t i = 0; i < regular.n; ++i) sum += static_cast<double>(regular.row[i][j]);
     out[j] = static_cast<T>(-eps * (sum / n));

@@ -53,18 +53,19 @@ void finish_lengths(Rows<T> x, const T* center, const double* partial, index_t t
   });
 }
 
-/// min(1, limit / length) as a product, neither part of which overflows or vanishes: differences are multiplied by
-/// `unit`, which keeps them finite and makes up for a small quotient, and then by `rest`.
+/// min(1, limit / length) as a product: differences are multiplied by `unit`, which keeps them finite and makes up for
+/// a quotient below the normal range, and then by `rest`.
 struct Shortening {
   double unit, rest;
 };
 
-constexpr double kSmallestFactor = 1e-290;
-
 inline Shortening shortening(Length length, double limit) {
   if (length.value() <= limit) return {1.0, 1.0};
   const double ratio = limit / length.mantissa, factor = std::ldexp(ratio, -length.exponent);
-  if (!(factor >= kSmallestFactor)) return {std::ldexp(1.0, -length.exponent), ratio};
+  if (!(factor >= std::numeric_limits<double>::min())) {
+    const int shift = ratio > 1 ? std::ilogb(ratio) + 1 : 0;  // rest <= 1 does not magnify the rounding of subnormals
+    return {std::ldexp(1.0, shift - length.exponent), std::ldexp(ratio, -shift)};
+  }
   return length.exponent < std::numeric_limits<double>::max_exponent ? Shortening{1.0, factor}
                                                                      : Shortening{0.5, factor * 2};
 }

@@ -47,7 +47,7 @@ BYZ_NOINLINE void closest_mean(Rows<T> x, const T* center, index_t k, T* out, in
     V* value = packed.get() + slot * scratch;
     V *apart = value + n * (columns / L), *sorted = apart + n;
     pack_columns<T>(x, lo, hi, value);
-    for (index_t j = lo; j < hi; j += L, value += n) {
+    for (index_t j = lo; j < hi && !stopping(); j += L, value += n) {
       const V middle = j + L <= hi ? simd::load(center + j) : simd::load_part(center + j, hi - j, center[hi - 1]);
       V largest{};
       for (index_t i = 0; i < n; ++i) largest = simd::max(largest, simd::max(value[i], -value[i]));

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
 #include "byzadmm/views.hpp"
+#include "byzadmm/wide.hpp"
 
 namespace byzadmm {
 
@@ -79,8 +82,8 @@ void pack_rows(Rows<T> x, index_t lo, index_t hi, const T* middle, T* packed) {
   }
 }
 
-/// The columns [lo, hi) of a point in the middle of the rows, the median of a few of them: a minority cannot move it
-/// away.
+/// The columns [lo, hi) of a point in the middle of the rows, the median of a few of them. Attackers may own these few:
+/// then most pairs cancel, and `distances_by_products` gives up.
 template <class T>
 void find_middle(Rows<T> x, index_t lo, index_t hi, T* middle) {
   constexpr index_t L = simd::lanes<T>;
@@ -123,6 +126,7 @@ void pair_sums(Rows<T> x, double* to, int threads) {
       if (kProducts) find_middle(x, lo, hi, middle);
       pack_rows(x, lo, hi, kProducts ? middle : nullptr, rows);
       for (std::size_t p = static_cast<std::size_t>(share); p < blocks.size(); p += static_cast<std::size_t>(shares)) {
+        if (stopping()) return;
         const auto [first_a, first_b] = blocks[p];
         const index_t last_a = std::min(first_a + kBlock, n), last_b = std::min(first_b + kBlock, n);
         for (index_t k = first_b; k < last_b; k += kPairColumns)
@@ -196,37 +200,70 @@ bool distances_by_products(Rows<T> x, double* squared, int threads) {
   return true;
 }
 
-/// ||x - y|| for any finite numbers: scaled by the largest difference, so that squares neither overflow nor vanish.
+/// The first `count` numbers at p (a vector of them at most) as doubles, zeros in the other lanes.
+template <class T>
+BYZ_ALWAYS_INLINE simd::vec<double> load_doubles(const T* p, index_t count) {
+  constexpr index_t L = simd::lanes<double>;
+  if constexpr (sizeof(T) == sizeof(double)) return count >= L ? simd::load(p) : simd::load_part(p, count);
+  typename simd::VecOf<T, L * sizeof(T)>::type v{};
+  if (count >= L) std::memcpy(&v, p, sizeof v);
+  else std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(T));
+  return __builtin_convertvector(v, simd::vec<double>);
+}
+
+/// ||x - y||^2, or ||x||^2 if y is null: scaled by the largest difference, so that squares neither overflow nor vanish.
+template <class T>
+Wide wide_square(const T* x, const T* y, index_t d) {
+  using V = simd::vec<double>;
+  constexpr index_t L = simd::lanes<double>;
+  double half = 1, unit = 1;
+  int exponent = 0;
+  const auto apart = [&](index_t j, index_t count) BYZ_LAMBDA_INLINE {
+    const V value = load_doubles(x + j, count) * half;
+    return (y ? value - load_doubles(y + j, count) * half : value) * unit;
+  };
+  if constexpr (sizeof(T) == sizeof(double)) {  // the squares of float fit into double as they are
+    const auto find_largest = [&] {
+      V largest{};
+      for (index_t j = 0; j < d; j += L) {
+        const V here = apart(j, d - j);
+        largest = simd::max(simd::max(here, -here), largest);
+      }
+      double lane[L];
+      simd::store(lane, largest);
+      return *std::max_element(lane, lane + L);
+    };
+    double largest = find_largest();
+    if (std::isinf(largest)) {  // the difference of two of the largest numbers
+      half = 0.5;
+      largest = find_largest();
+    }
+    if (largest > 0) exponent = std::max(std::min(std::ilogb(largest), 1022), -1022);
+    unit = std::ldexp(1.0, -exponent);
+  }
+  double total = 0;
+  for (index_t lo = 0; lo < d; lo += kDistanceTile<T>) {
+    const index_t hi = std::min(lo + kDistanceTile<T>, d);
+    V sum{};
+    for (index_t j = lo; j < hi; j += L) {
+      const V here = apart(j, hi - j);
+      sum = simd::madd<double>(here, here, sum);
+    }
+    total += simd::sum_lanes<double>(sum);
+  }
+  return {total, 2 * exponent + (half < 1 ? 2 : 0)};
+}
+
+/// ||x - y||, or ||x|| if y is null; infinite where it is beyond the largest double.
 template <class T>
 double safe_distance(const T* x, const T* y, index_t d) {
-  double half = 1, largest = 0;
-  const auto apart = [&](index_t j) {
-    return static_cast<double>(x[j]) * half - (y ? static_cast<double>(y[j]) * half : 0.0);
-  };
-  const auto find_largest = [&] {
-    largest = 0;
-    for (index_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(apart(j)));
-  };
-  find_largest();
-  if (std::isinf(largest)) {  // the difference of two of the largest numbers
-    half = 0.5;
-    find_largest();
-  }
-  if (!(largest > 0)) return largest;
-  const int exponent = std::max(std::min(std::ilogb(largest), 1022), -1022);
-  const double unit = std::ldexp(1.0, -exponent);
-  double sum = 0;
-  for (index_t j = 0; j < d; ++j) {
-    const double scaled = apart(j) * unit;
-    sum += scaled * scaled;
-  }
-  return std::ldexp(std::sqrt(sum), exponent) / half;
+  return static_cast<double>(sqrt(wide_square(x, y, d)));
 }
 
 /// Squared distances of rows out of the range of T, again and scaled; which of them are equal is found out once for
-/// each row, not for each pair, because colluders send many equal ones.  Returns the exponent e of `squared_distances`.
+/// each row, not for each pair, because colluders send many equal ones.  Fills `exponent` where double is too narrow.
 template <class T>
-int refine_distances(Rows<T> x, const bool* bad, double* squared, int threads) {
+void refine_distances(Rows<T> x, const bool* bad, double* squared, std::vector<std::int32_t>& exponent, int threads) {
   const index_t n = x.n;
   std::vector<index_t> twin(static_cast<std::size_t>(n));
   std::vector<std::pair<index_t, index_t>> pairs;
@@ -238,42 +275,34 @@ int refine_distances(Rows<T> x, const bool* bad, double* squared, int threads) {
       if (here == 0 && std::equal(x.row[i], x.row[i] + x.d, x.row[k])) twin[k] = twin[i];
       else pairs.emplace_back(i, k);
     }
-  if (pairs.empty()) return 0;
-  std::vector<double> distance(pairs.size());
+  std::vector<Wide> again(pairs.size());
   for_tasks(static_cast<index_t>(pairs.size()), threads,
-            [&](index_t p, int) { distance[p] = safe_distance(x.row[pairs[p].first], x.row[pairs[p].second], x.d); });
-  // The unit in which half of the distances are representable when squared; 1 unless the typical one is extreme.
+            [&](index_t p, int) { again[p] = wide_square(x.row[pairs[p].first], x.row[pairs[p].second], x.d); });
+  const bool fits =
+      std::all_of(again.begin(), again.end(), [](Wide w) { return is_safe<double>(static_cast<double>(w)); });
+  if (!fits) {
+    exponent.resize(static_cast<std::size_t>(n * n));
+    for (index_t e = 0; e < n * n; ++e) {
+      const Wide split = squared[e];
+      squared[e] = split.mantissa;
+      exponent[e] = split.exponent;
+    }
+  }
   for (std::size_t p = 0; p < pairs.size(); ++p)
-    squared[pairs[p].first * n + pairs[p].second] = -1 - static_cast<double>(p);
-  std::vector<double> apart;
-  for (index_t i = 0; i < n; ++i)
-    for (index_t k = i + 1; k < n; ++k) {
-      const double here = squared[i * n + k];
-      if (bad[i] || bad[k] || here == 0) continue;
-      apart.push_back(here < 0 ? distance[static_cast<std::size_t>(-1 - here)] : std::sqrt(here));
+    for (const index_t e : {pairs[p].first * n + pairs[p].second, pairs[p].second * n + pairs[p].first}) {
+      squared[e] = fits ? static_cast<double>(again[p]) : again[p].mantissa;
+      if (!fits) exponent[e] = again[p].exponent;
     }
-  const auto middle = apart.begin() + static_cast<index_t>(apart.size() - 1) / 2;
-  std::nth_element(apart.begin(), middle, apart.end());
-  const bool usual = *middle == 0 || (*middle > 1e-140 && *middle < 1e140);
-  const int exponent = usual ? 0 : std::isinf(*middle) ? 1023 : std::ilogb(*middle);
-  for (index_t i = 0; i < n; ++i)
-    for (index_t k = i + 1; k < n; ++k) {
-      double& here = squared[i * n + k];
-      if (bad[i] || bad[k]) continue;
-      const double scaled = here < 0 ? std::ldexp(distance[static_cast<std::size_t>(-1 - here)], -exponent) : 0;
-      here = here < 0 ? scaled * scaled : std::ldexp(here, -2 * exponent);
-      squared[k * n + i] = here;
-    }
-  return exponent;
 }
 
 }  // namespace detail
 
-/// squared_ik = ||x_i - x_k||^2 / 4^e, and bad_i = row i is not finite: its distances to others are infinite.
-/// x: (n, d); squared: (n, n), symmetric, zeros on the diagonal; bad: (n).  Returns e, which is 0 unless the squares of
-/// typical distances overflow or vanish; what is out of range in this unit is infinite or 0.
+/// squared_ik = ||x_i - x_k||^2, and bad_i = row i is not finite: its distances to others are infinite.
+/// x: (n, d); squared: (n, n), symmetric, zeros on the diagonal; bad: (n).  exponent: empty, unless some square is out
+/// of the range of double: then (n, n), and every square is the Wide squared_ik * 2^exponent_ik.
 template <class T>
-BYZ_NOINLINE int squared_distances(Rows<T> x, double* squared, bool* bad, int threads) {
+BYZ_NOINLINE void squared_distances(Rows<T> x, double* squared, std::vector<std::int32_t>& exponent, bool* bad,
+                                    int threads) {
   using namespace detail;
   const index_t n = x.n;
   if (n <= kDistanceBlock || !distances_by_products(x, squared, threads)) pair_sums<false>(x, squared, threads);
@@ -291,7 +320,8 @@ BYZ_NOINLINE int squared_distances(Rows<T> x, double* squared, bool* bad, int th
         else all_safe = all_safe && is_safe<T>(here);
         squared[k * n + i] = here;
       }
-  return all_safe ? 0 : refine_distances(x, bad, squared, threads);
+  exponent.clear();
+  if (!all_safe) refine_distances(x, bad, squared, exponent, threads);
 }
 
 }  // namespace byzadmm

@@ -1,8 +1,8 @@
 // Choosing rows by their distances to others: Krum's scores, and Bulyan's repeated choice. Nothing here reads the rows.
+// N is the type of the squared distances: double, or Wide where they leave its range.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -13,12 +13,13 @@ namespace byzadmm {
 
 /// score_i = sum of squared_ik over the `neighbors` nearest others k != i (all of them if there are fewer).
 /// squared: (n, n), no NaN; score: (n).  Equal rows have equal scores: the sum runs in the order of the index.
-inline void krum_scores(const double* squared, index_t n, index_t neighbors, double* score, int threads) {
+template <class N>
+void krum_scores(const N* squared, index_t n, index_t neighbors, N* score, int threads) {
   const index_t count = std::min(neighbors, n - 1);
-  const std::unique_ptr<double[]> scratch(new double[static_cast<std::size_t>(std::min<index_t>(threads, n) * n)]);
+  const std::unique_ptr<N[]> scratch(new N[static_cast<std::size_t>(std::min<index_t>(threads, n) * n)]);
   for_tasks(n, threads, [&](index_t i, int slot) {
-    const double* row = squared + i * n;
-    double* others = scratch.get() + slot * n;
+    const N* row = squared + i * n;
+    N* others = scratch.get() + slot * n;
     if (count == 0) {
       score[i] = 0;
       return;
@@ -26,12 +27,12 @@ inline void krum_scores(const double* squared, index_t n, index_t neighbors, dou
     std::copy(row, row + i, others);
     std::copy(row + i + 1, row + n, others + i);
     std::nth_element(others, others + count - 1, others + n - 1);
-    const double radius = others[count - 1];
-    double sum = 0;
+    const N radius = others[count - 1];
+    N sum = 0;
     index_t inside = 0;
     for (index_t k = 0; k < n; ++k) {
       const bool near = k != i && row[k] < radius;
-      sum += near ? row[k] : 0.0;
+      sum += near ? row[k] : N(0);
       inside += near;
     }
     for (; inside < count; ++inside) sum += radius;
@@ -39,18 +40,22 @@ inline void krum_scores(const double* squared, index_t n, index_t neighbors, dou
   });
 }
 
-/// The same where row k counts as weight_k rows: neighbours, nearest first, up to a total weight of `mass`.
-inline void krum_scores(const double* squared, const double* weight, index_t n, double mass, double* score,
-                        int threads) {
+/// The same where row k counts as weight_k rows: neighbors, nearest first, up to a total weight of `mass`; infinite for
+/// a row of weight 0.
+template <class N>
+void krum_scores(const N* squared, const double* weight, index_t n, double mass, N* score, int threads) {
   const std::unique_ptr<index_t[]> scratch(new index_t[static_cast<std::size_t>(std::min<index_t>(threads, n) * n)]);
+  // What rounding leaves of the mass is no share of a row, which may be any distance away.
+  const double rounding = 4 * static_cast<double>(n) * std::numeric_limits<double>::epsilon() * mass;
   for_tasks(n, threads, [&](index_t i, int slot) {
-    const double* row = squared + i * n;
+    const N* row = squared + i * n;
     index_t *order = scratch.get() + slot * n, *end = order;
     for (index_t k = 0; k < n; ++k)
       if (k != i && weight[k] > 0) *end++ = k;
     std::sort(order, end, [&](index_t a, index_t b) { return row[a] != row[b] ? row[a] < row[b] : a < b; });
-    double sum = 0, left = mass;
-    for (const index_t* k = order; k != end && left > 0; ++k) {
+    N sum = weight[i] > 0 ? 0 : std::numeric_limits<double>::infinity();
+    double left = mass;
+    for (const index_t* k = order; k != end && left > rounding; ++k) {
       const double share = std::min(weight[*k], left);
       sum += share * row[*k];
       left -= share;
@@ -60,17 +65,20 @@ inline void krum_scores(const double* squared, const double* weight, index_t n, 
 }
 
 /// Bulyan's choice: `count` times the row with the least Krum score among those left (the lowest index among equals),
-/// each with max(1, left - f - 2) neighbours.  chosen: (count), in the order of the choice.  After a choice every score
-/// loses the chosen row or its farthest neighbour; it is summed again only where the subtraction would cancel.
-inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t count, index_t* chosen) {
+/// each with max(1, left - f - 2) neighbors.  chosen: (count), in the order of the choice.  After a choice every score
+/// loses the chosen row or its farthest neighbor; it is summed again once less than a sixteenth of the last sum
+/// remains, so that what rounding left of the far terms stays small.
+template <class N>
+void bulyan_choice(const N* squared, index_t n, index_t f, index_t count, index_t* chosen) {
   const auto size = static_cast<std::size_t>(n);
   std::vector<index_t> order(size * size), rank(size * size), last(size);  // order[i]: others, nearest first
-  std::vector<double> score(size);
+  std::vector<N> score(size), summed(size);
   std::vector<char> left(size, 1);
+  const N infinite = std::numeric_limits<double>::infinity();
   index_t neighbors = std::max<index_t>(1, n - f - 2);
   const auto sum_again = [&](index_t i) {
     const index_t* others = order.data() + i * n;
-    double sum = 0;
+    N sum = 0;
     index_t taken = 0;
     for (index_t p = 0; p < n - 1 && taken < neighbors; ++p)
       if (left[others[p]]) {
@@ -78,10 +86,11 @@ inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t c
         last[i] = p;
         ++taken;
       }
-    score[i] = sum;
+    score[i] = summed[i] = sum;
   };
   for (index_t i = 0; i < n; ++i) {
-    const double* row = squared + i * n;
+    check_stop();
+    const N* row = squared + i * n;
     index_t *others = order.data() + i * n, *end = others;
     for (index_t k = 0; k < n; ++k)
       if (k != i) *end++ = k;
@@ -90,6 +99,7 @@ inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t c
     sum_again(i);
   }
   for (index_t c = 0; c < count; ++c) {
+    check_stop();
     index_t best = 0;
     while (!left[best]) ++best;
     for (index_t i = best + 1; i < n; ++i)
@@ -104,9 +114,9 @@ inline void bulyan_choice(const double* squared, index_t n, index_t f, index_t c
       const index_t* others = order.data() + i * n;
       const bool was_near = rank[i * n + best] <= last[i];
       if (!was_near && !shrinks) continue;
-      const double gone = squared[i * n + (was_near ? best : others[last[i]])];
-      // With one neighbour, rows that are each other's nearest tie exactly: a rounded difference would decide.
-      if (!shrinks || neighbors == 1 || std::isinf(score[i]) || gone > 0.5 * score[i]) {
+      const N gone = squared[i * n + (was_near ? best : others[last[i]])];
+      // With one neighbor, rows that are each other's nearest tie exactly: a rounded difference would decide.
+      if (!shrinks || neighbors == 1 || !(gone < infinite) || score[i] - gone < 0.0625 * summed[i]) {
         sum_again(i);
         continue;
       }

@@ -227,7 +227,7 @@ bool on_packed_columns(Rows<T> x, T* out, int threads, Rule&& rule) {
     pack_columns<T>(x, lo, hi, mine);
     const index_t next = hi + columns < x.d ? hi + columns : x.d;
     simd::vec<simd::int_of<T>> suspect{};
-    for (index_t g = 0; g * L < hi - lo; ++g, mine += x.n) {
+    for (index_t g = 0; g * L < hi - lo && !stopping(); ++g, mine += x.n) {
       prefetch_columns<T>(x, g * x.n / groups, (g + 1) * x.n / groups, hi, next);
       V sum{}, result;
       for (index_t i = 0; i < x.n; ++i) sum += mine[i];

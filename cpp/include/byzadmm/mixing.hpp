@@ -1,7 +1,9 @@
-// Means of chosen rows, many at once: every row replaced by the mean of its neighbours.
+// Means of chosen rows, many at once: every row replaced by the mean of its neighbors.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "byzadmm/parallel.hpp"
@@ -9,6 +11,25 @@
 #include "byzadmm/views.hpp"
 
 namespace byzadmm {
+
+namespace detail {
+
+/// The mean of x[neighbor_s * stride] where the plain sum was not finite: summed 2^64 times smaller, and within the
+/// range of the values. What is not finite passes through.
+template <class T>
+double scaled_mean(const T* x, index_t stride, const index_t* neighbor, index_t size) {
+  double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
+  for (index_t s = 0; s < size; ++s) {
+    const auto value = static_cast<double>(x[neighbor[s] * stride]);
+    sum += value * 0x1p-64;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (!std::isfinite(sum)) return sum;
+  return std::min(std::max(sum / static_cast<double>(size) * 0x1p64, low), high);
+}
+
+}  // namespace detail
 
 /// out_i = mean of the rows x_k, k in neighbor_i.  x: (n, d); neighbor: (count, size), indices below n, none twice in a
 /// line; out: (count, d), distinct from x.  The sums of all subsets of four rows are formed once per tile of columns,
@@ -52,6 +73,7 @@ BYZ_NOINLINE void neighbor_means(Rows<T> x, const index_t* neighbor, index_t cou
           }
         }
       for (index_t i = 0; i < count; ++i) {
+        if (i % 64 == 0 && stopping()) return;
         const unsigned char* mine = subset.get() + i * groups;
         V sum[kVectors] = {};
         for (index_t g = 0; g < groups; ++g) {
@@ -61,12 +83,8 @@ BYZ_NOINLINE void neighbor_means(Rows<T> x, const index_t* neighbor, index_t cou
         double mean[kStep], odd = 0;
         for (index_t v = 0; v < kVectors; ++v) simd::store(mean + v * L, sum[v] / divisor);
         for (index_t c = 0; c < kStep; ++c) odd += mean[c] - mean[c];
-        if (odd != 0)  // a sum overflowed, or a value is not finite
-          for (index_t c = 0; c < kStep; ++c) {
-            mean[c] = 0;
-            for (index_t s = 0; s < size; ++s)
-              mean[c] += static_cast<double>(rows[neighbor[i * size + s] * kTile + j + c]) / divisor;
-          }
+        for (index_t c = 0; odd != 0 && c < kStep; ++c)
+          if (!std::isfinite(mean[c])) mean[c] = detail::scaled_mean(rows + j + c, kTile, neighbor + i * size, size);
         for (index_t c = 0; c < kStep; ++c) means[i * kTile + j + c] = static_cast<T>(mean[c]);
       }
     }

@@ -1,5 +1,10 @@
-// Threads: the one file that knows OpenMP. One level, static schedule, serial bodies.
+// Threads: the one file that knows OpenMP. One level, static schedule, serial bodies; a caller may end a kernel early.
 #pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
 
 #include "byzadmm/config.hpp"
 
@@ -50,19 +55,92 @@ inline int resolve_threads(int requested, index_t work) {
 #endif
 }
 
+/// How the caller of a kernel ends it early: the exception that look() stores is thrown to the caller as soon as every
+/// thread has finished its task. What the kernel was writing is incomplete then.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+
+  /// Asked between tasks by every thread of a kernel; only the one that called the kernel looks.
+  bool stopping(bool calling) {
+    if (calling && --until_look_ <= 0 && !stopped_.load(std::memory_order_relaxed)) {
+      until_look_ = look();
+      if (error_) stopped_.store(true, std::memory_order_relaxed);
+    }
+    return stopped_.load(std::memory_order_relaxed);
+  }
+
+  /// Throw the exception if there is one; not from inside a team of threads.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ protected:
+  /// Set error_ to end the kernel; returns how many tasks may pass before the next look.
+  virtual int look() = 0;
+  std::exception_ptr error_;
+
+ private:
+  int until_look_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+/// Whose kernel this thread is running: installed by the caller, handed to its team by for_tasks.
+struct Watched {
+  Watch* by = nullptr;
+  bool calling = true, in_team = false;
+
+  bool stopping() const { return by && by->stopping(calling); }
+};
+
+inline Watched& watched() {
+  static thread_local Watched here;
+  return here;
+}
+
+/// For a task that takes long, between its parts: true if it is to return at once, whatever it has written.
+inline bool stopping() { return watched().stopping(); }
+
+/// The same between parts that are no tasks: throws if the kernel is to end.
+inline void check_stop() {
+  if (const Watched here = watched(); !here.in_team && here.stopping()) here.by->rethrow();
+}
+
 /// body(task, slot) for task = 0 .. count-1; slot < threads names the scratch of the running thread.
 template <class Body>
 inline void for_tasks(index_t count, int threads, Body&& body) {
+  const Watched here = watched();
 #ifdef _OPENMP
   if (threads > 1 && count > 1) {
     const int team = static_cast<index_t>(threads) < count ? threads : static_cast<int>(count);
-#pragma omp parallel for schedule(static) num_threads(team)
-    for (index_t task = 0; task < count; ++task) body(task, omp_get_thread_num());
+    using Clock = std::chrono::steady_clock;
+    std::atomic<int> finished{0};
+#pragma omp parallel num_threads(team)
+    {
+      const int slot = omp_get_thread_num();
+      const bool looks = here.by && slot == 0;
+      const auto begun = looks ? Clock::now() : Clock::time_point{};
+      const Watched mine{here.by, slot == 0, true}, before = watched();
+      watched() = mine;
+#pragma omp for schedule(static) nowait
+      for (index_t task = 0; task < count; ++task)
+        if (!mine.stopping()) body(task, slot);
+      watched() = before;
+      finished.fetch_add(1, std::memory_order_release);
+      // The others need about as long as the calling thread did; where that was long, it goes on looking meanwhile.
+      const auto took = looks ? Clock::now() - begun : Clock::duration{};
+      while (took > std::chrono::milliseconds(50) && finished.load(std::memory_order_acquire) < omp_get_num_threads()) {
+        mine.stopping();
+        std::this_thread::sleep_for(took / 512);
+      }
+    }
+    if (here.by) here.by->rethrow();
     return;
   }
 #endif
   (void)threads;
-  for (index_t task = 0; task < count; ++task) body(task, 0);
+  for (index_t task = 0; task < count && !here.stopping(); ++task) body(task, 0);
+  if (here.by && !here.in_team) here.by->rethrow();
 }
 
 /// body(lo, hi, slot) over [0, size) in tiles whose bounds depend on `tile` alone, never on the thread count.

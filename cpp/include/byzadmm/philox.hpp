@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
 
 namespace byzadmm {
@@ -37,10 +38,14 @@ BYZ_ALWAYS_INLINE void philox_block(const Stream& stream, std::uint64_t block, s
   word[3] = c3;
 }
 
+/// A caller who wants to end the drawing of a long array is heard after this many draws.
+constexpr index_t kDrawsUnheard = index_t{1} << 16;
+
 /// out_e = floor(word_e * high / 2^64), e < size: uniform on [0, high) up to a bias of high / 2^64.
 inline void philox_integers(const Stream& stream, std::uint64_t high, std::int64_t* out, index_t size) {
   std::uint64_t word[4];
   for (index_t e = 0; e < size; e += 4) {
+    if (e % kDrawsUnheard == 0) check_stop();
     philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
     const index_t count = size - e < 4 ? size - e : 4;
     for (index_t w = 0; w < count; ++w)
@@ -152,6 +157,7 @@ inline void philox_normal(const Stream& stream, float std, float* out, index_t s
   static_assert(kChunk % kGroup == 0, "a chunk is whole groups of vectors");
   std::uint64_t word[4 * kBlocks];
   for (index_t e = 0; e < size; e += kChunk) {
+    if (e % kDrawsUnheard == 0) check_stop();
     for (index_t b = 0; b < kBlocks; ++b) philox_block(stream, static_cast<std::uint64_t>(e / 8 + b), word + 4 * b);
     for (index_t c = 0; c < kChunk && e + c < size; c += kGroup) {
       M half[detail::kInStep];
@@ -175,7 +181,10 @@ inline void philox_normal(const Stream& stream, float std, float* out, index_t s
 inline void philox_normal(const Stream& stream, double std, double* out, index_t size) {
   std::uint64_t word[4];
   for (index_t e = 0; e < size; ++e) {
-    if (e % 4 == 0) philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+    if (e % 4 == 0) {
+      if (e % kDrawsUnheard == 0) check_stop();
+      philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+    }
     const std::uint64_t w = word[e % 4];
     const double p = (static_cast<double>((w & 0x7fffffffffffffffu) >> 11) + 0.5) * 0x1p-53;
     const double z = detail::normal_quantile(p) * std;

@@ -248,7 +248,7 @@ BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> 
   T* z = detail::line_start(scratch);
   detail::BatchTile<T, X> tile(samples, z + kBatchTile * K);
   const T share = T(1) / static_cast<T>(B);
-  for (index_t lo = 0; lo < B; lo += kBatchTile) {
+  for (index_t lo = 0; lo < B && !stopping(); lo += kBatchTile) {
     const index_t count = B - lo < kBatchTile ? B - lo : kBatchTile;
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, count);
     detail::logits(x, count, model, z);

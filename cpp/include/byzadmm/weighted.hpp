@@ -26,7 +26,7 @@ void on_sorted_columns(Rows<T> x, const double* weight, T* out, int threads, Rul
     Weighed<T>* columns = scratch.get() + slot * kColumns * x.n;
     for (index_t i = 0; i < x.n; ++i)
       for (index_t j = lo; j < hi; ++j) columns[(j - lo) * x.n + i] = {x.row[i][j], weight[i]};
-    for (index_t j = lo; j < hi; ++j) {
+    for (index_t j = lo; j < hi && !stopping(); ++j) {
       Weighed<T>* mine = columns + (j - lo) * x.n;
       std::stable_sort(mine, mine + x.n, [](const Weighed<T>& a, const Weighed<T>& b) { return a.value < b.value; });
       out[j] = rule(mine, x.n);

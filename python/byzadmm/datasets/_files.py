@@ -264,7 +264,7 @@ def _download(name: str, file: File) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return [f"the cache cannot be written ({error}); BYZADMM_CACHE chooses another folder"]
-    show = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+    show = sys.stderr is not None and sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
     # Asking for the plain bytes keeps a server from unpacking the .gz on the way, which would change the checksum.
     downloader = pooch.HTTPDownloader(
         progressbar=show, chunk_size=1 << 16, timeout=_TIMEOUT_SECONDS, headers={"Accept-Encoding": "identity"}

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 #: How a job is started on a machine with fewer cores than ranks.
-EXAMPLE = "mpirun --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run"
+EXAMPLE = "mpirun --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run --algorithm admm"
 _LAUNCHERS = ("mpirun", "mpiexec", "prterun", "orterun")
 # The first rank whose time is up speaks, and mpirun ends the others before it is their turn.
 _TURN, _LAST_TURN = 0.5, 10.0

@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from byzadmm._arrays import Array
+from byzadmm._atomic import replacing, save_picture
 from byzadmm.engines.training import Event
 
 __all__ = ["RankReport", "RunReport"]
@@ -177,7 +177,8 @@ class RunReport:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        Path(path).write_text(json.dumps(self.record()) + "\n", encoding="utf-8")
+        with replacing(path) as file:
+            file.write(json.dumps(self.record()).encode() + b"\n")
 
     def shares(self, number: int, bins: int = 500) -> tuple[Array, Array, Array]:
         """Edges of ``bins`` intervals of time; the share of each in which rank ``number`` was waited for, and worked.
@@ -234,7 +235,8 @@ class RunReport:
         axes.plot([], [], color=_WORK, linewidth=6, label="work")
         axes.plot([], [], color=_WAIT, linewidth=6, label="on the way, waiting")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
-        figure.savefig(path, dpi=150)
+        axes.title.set_parse_math(False)
+        save_picture(figure, path, dpi=150)
 
 
 #: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.

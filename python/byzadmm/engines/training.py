@@ -164,8 +164,9 @@ def lead(
     def advance(state: dict[str, Array], first: int, count: int) -> None:
         for k in range(first, first + count):
             play(k, master, ask)
+            known = set(heard[0].eliminated)  # those have their event already
             for worker in np.flatnonzero(master.eliminated == k).tolist():
-                if worker not in heard[0].eliminated:  # those have their event already
+                if worker not in known:
                     finite = bool(np.all(np.isfinite(heard[0].messages[worker])))
                     what = "out_of_range" if finite else "non_finite"
                     engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))

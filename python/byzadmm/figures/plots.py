@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from byzadmm._atomic import save_picture
 from byzadmm.algorithms import SGD
 from byzadmm.catalogue import styles
 
@@ -51,8 +52,8 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     paths = [folder / f"{panel.name}.{kind}" for kind in ("png", "svg")]
     # A fixed salt and no date: the same numbers give the same file.
     with matplotlib.rc_context({"svg.hashsalt": "byzadmm"}):
-        figure.savefig(paths[0], dpi=150)
-        figure.savefig(paths[1], metadata={"Date": None})
+        save_picture(figure, paths[0], dpi=150)
+        save_picture(figure, paths[1], metadata={"Date": None})
     return paths
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from byzadmm import __version__, datasets, simulate_many
 from byzadmm._arrays import Array
+from byzadmm._atomic import prepare, prepare_folder
 from byzadmm._validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
@@ -260,6 +261,13 @@ class Report:
     seconds: float = 0.0
     interrupted: bool = False
 
+    def write(self, name: str, write: Callable[[Path], list[Path]], folder: Path) -> None:
+        """Note the files that ``write`` makes in a folder, or that it could not."""
+        try:
+            self.paths += write(folder)
+        except OSError as error:
+            self.failed[name] = f"could not be written: {error}"
+
     def table(self) -> str:
         """The claims, and the accuracies of panels about which there are none, as text of at most 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
@@ -323,7 +331,8 @@ def reproduce(
     if repeated:
         raise ValueError(f"names: two panels are called {min(repeated)!r}")
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_folder(folder, "out")
+    prepare(folder / "claims.json", "out")
     report = Report(count, quick)
     begun = time.perf_counter()
     jobs: list[_Job] = []
@@ -345,7 +354,7 @@ def reproduce(
         if len(done[name]) == len(mine):
             panel = _panel([(jobs[n], done[name][n]) for n in mine], quick)
             report.panels[name] = panel
-            report.paths += panel.write(folder)
+            report.write(name, panel.write, folder)
             del done[name]
 
     try:
@@ -358,7 +367,7 @@ def reproduce(
                 if settings.heat_map and settings.name in done:  # the cells that are finished
                     finished = sorted(done[settings.name].items())
                     panel = _panel([(jobs[n], result) for n, result in finished], quick)
-                    report.paths += panel.write(folder)
+                    report.write(settings.name, panel.write, folder)
     report.panels = {s.name: report.panels[s.name] for s in panels if s.name in report.panels}
     report.claims = check_claims(report.panels)
     report.seconds = time.perf_counter() - begun
@@ -370,10 +379,14 @@ def reproduce(
         "claims": [claim.record() for claim in report.claims],
         "failed": report.failed,
     }
-    report.paths += [
-        write_text(folder / "claims.json", json.dumps(record, indent=1) + "\n"),
-        write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
-    ]
+
+    def write_claims(folder: Path) -> list[Path]:
+        return [
+            write_text(folder / "claims.json", json.dumps(record, indent=1) + "\n"),
+            write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
+        ]
+
+    report.write("claims", write_claims, folder)
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 _STEPS = {"inv_sqrt": 2, "power": 2, "constant": 1, "inv_linear": 3}  # name -> most numbers it takes
+_MAX_BYTES, _MAX_PARTS = 1 << 16, 100  # of a settings file, of a key in it
 _DATASETS = ("digits", "synthetic", "mnist", "covtype", "fashion_mnist", "quadratic")
 
 
@@ -239,14 +241,22 @@ def load_settings(name_or_path: str | Path) -> Settings:
     (20, 8, 0.5)
     """
     path = settings_path(name_or_path)
+    if path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"{path}: expected at most {_MAX_BYTES} bytes of settings, got {path.stat().st_size}")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        if any(key.count(".") > _MAX_PARTS for key in re.split("[=,{\n]", text)):  # tomllib takes their number squared
+            raise ValueError(f"expected keys of at most {_MAX_PARTS} parts")
+        table = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"{path}: nested too deeply") from error
+    except ValueError as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from error
     try:
         return _read(path, table)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        message = str(error).replace("\n", "\\n")  # a key may hold one
+        raise ValueError(f"{path}: {message}") from error
 
 
 def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None) -> list[Any]:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm import datasets, simulate_many, steps
-from byzadmm._validation import check_int
+from byzadmm._atomic import prepare
+from byzadmm._validation import check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
@@ -116,13 +117,15 @@ def tune(
     trials_each = settings.search.budget if budget is None else check_int(budget, "budget", low=1)
     key = settings.search.seed if seed is None else check_int(seed, "seed", low=0)
     if check:
-        journal = _Journal(settings.path.with_suffix(".tuning.json"))
+        journal = _Journal(settings.path.with_suffix(".tuning.json"), chosen)
         target = settings.path
     else:
         packaged = str(name) in FIGURES
         target = Path(out) if out is not None else Path(settings.path.name) if packaged else settings.path
         about = _describe(settings, trials_each, key)
-        journal = _Journal(target.with_suffix(".tuning.json"), about)
+        journal = _Journal(target.with_suffix(".tuning.json"), chosen, about)
+        for path in (target, journal.path):
+            prepare(path, "out")
         full = datasets.load(settings.dataset, data_dir=data_dir, scale=settings.scale)
         dataset = validation_split(full, key)
         start = 0
@@ -219,7 +222,7 @@ def _rounds(budget: int) -> list[int]:
 class _Journal:
     """All trials of a search, on disk after each: algorithm -> number of the trial -> parameters and accuracy."""
 
-    def __init__(self, path: Path, about: dict[str, Any] | None = None) -> None:
+    def __init__(self, path: Path, curves: Sequence[Curve], about: dict[str, Any] | None = None) -> None:
         self.path = path
         self.trials: dict[str, dict[str, Trial]] = {}
         if about is not None and not path.exists():
@@ -227,11 +230,18 @@ class _Journal:
             return
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            self.about, self.trials = record["search"], record["trials"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            self.about, self.trials = dict(record["search"]), _checked(record["trials"])
+            if about is None and not {"budget", "seed", "iterations"} <= self.about.keys():
+                raise ValueError("the search is not described")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path}: not a journal of a search ({error})") from error
         if about is not None and self.about != about:
             raise ValueError(f"{path}: belongs to another search; remove it or choose another out")
+        for curve in curves:
+            for number, trial in self.trials.get(curve.name, {}).items():
+                missing = [name for name in _dimensions(curve.kind) if name not in trial]
+                if missing:
+                    raise ValueError(f"{path}: trial {number} of {curve.name}: {missing[0]}: missing")
 
     def best(self, name: str) -> Trial:
         trials = self.trials[name]
@@ -243,12 +253,23 @@ class _Journal:
 
     def text(self) -> str:
         lines = [
-            f'  "{name}": {{\n'
+            f"  {json.dumps(name)}: {{\n"
             + ",\n".join(f'    "{n}": {json.dumps(trials[n])}' for n in sorted(trials, key=int))
             + "\n  }"
             for name, trials in sorted(self.trials.items())
         ]
         return f'{{"search": {json.dumps(self.about)},\n"trials": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def _checked(trials: Any) -> dict[str, dict[str, Trial]]:
+    """What a journal has about each trial must be numbers, its accuracy among them."""
+    return {
+        name: {
+            str(int(number)): {key: check_real(trial[key], key) for key in {**trial, "accuracy": None}}
+            for number, trial in numbered.items()
+        }
+        for name, numbered in trials.items()
+    }
 
 
 def _search_round(

@@ -317,9 +317,10 @@ def _mean(rows: Array, w: Array) -> Array:
     """Weighted mean in float64; 64 bits of headroom where a column comes near the largest float."""
     wide = rows.astype(np.float64, copy=False)
     shift = np.where(np.abs(wide).max(axis=0, initial=0.0) > 2.0**900, 64, 0)
-    small = (w @ np.ldexp(wide, -shift)) / w.sum()
-    largest = np.ldexp(np.finfo(np.float64).max, -shift)  # rounding must not lead past it
-    return np.asarray(np.ldexp(np.where(np.isfinite(small), np.clip(small, -largest, largest), small), shift))
+    scaled = np.ldexp(wide, -shift)
+    # Rounding may lead out of the range of the values, and at the very top to an infinity.
+    middle = np.clip((w @ scaled) / w.sum(), scaled.min(axis=0), scaled.max(axis=0))
+    return np.asarray(np.ldexp(middle, shift))
 
 
 def _weights(weights: npt.ArrayLike | None, n: int) -> Array:

@@ -1,4 +1,4 @@
-"""Twin of ``krum.hpp``, ``closest.hpp``, ``clipping.hpp``, ``mixing.hpp``, ``weighted.hpp``: the rules that choose."""
+"""Twin of ``krum.hpp``, ``medoid.hpp``, ``closest.hpp``, ``clipping.hpp``, ``mixing.hpp`` and ``weighted.hpp``."""
 
 from __future__ import annotations
 
@@ -152,7 +152,10 @@ def multi_krum(
 def medoid(X: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> Array:
     """Row with the least weighted sum of distances to the others.
 
-    ``X_i`` with the least ``sum_k w_k ||X_i - X_k||``.
+    ``X_i`` with the least ``sum_k w_k ||X_i - X_k||``. Two rows are compared by the sum of the differences, in which
+    the common terms of far rows cancel::
+
+        ||X_i - X_k|| - ||X_j - X_k|| = <X_i - X_j, (X_i - X_k) + (X_j - X_k)> / (||X_i - X_k|| + ||X_j - X_k||)
 
     Parameters
     ----------
@@ -170,8 +173,15 @@ def medoid(X: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> Array:
     """
     rows = as_rows(X)
     w = _weights(weights, len(rows))
-    sums = np.where(w > 0, pairwise_distances(rows) @ w, np.inf)
-    return np.array(rows[int(np.argmin(sums))])
+    D, wide = pairwise_distances(rows), rows.astype(np.longdouble)
+    best, *others = np.flatnonzero(w > 0)
+    for i in others:
+        if D[i, best] == 0:
+            continue
+        product = (wide[i] - wide + (wide[best] - wide)) @ (wide[i] - wide[best])
+        if w @ (product / (D[i] + D[best])) < 0:
+            best = i
+    return np.array(rows[best])
 
 
 def bulyan(X: npt.ArrayLike, *, f: int) -> Array:
@@ -462,6 +472,8 @@ def _scores(squared: Array, neighbors: int, weights: npt.ArrayLike | None) -> Ar
     w = w / w.mean()
     order = np.argsort(others, axis=1, kind="stable")[:, : n - 1]
     upto = np.cumsum(w[order], axis=1)
-    share = np.clip(neighbors - (upto - w[order]), 0, w[order])
+    left = neighbors - (upto - w[order])
+    left[left <= 4 * n * np.finfo(np.float64).eps * neighbors] = 0  # rounding, no share of a row
+    share = np.minimum(left, w[order])
     near = np.where(share > 0, np.take_along_axis(others, order, axis=1), 0)
     return np.where(w > 0, (share * near).sum(axis=1), np.inf)

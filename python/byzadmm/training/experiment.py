@@ -25,6 +25,8 @@ from byzadmm.training.workers import Group
 
 __all__ = ["Experiment"]
 
+_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
+
 
 class Experiment:
     """The arguments of :func:`byzadmm.simulate`, checked, as every part of a run needs them.
@@ -102,8 +104,8 @@ class Experiment:
         self.seed = check_int(seed, "seed", low=0, high=2**64 - 1)
         self.threads = check_threads(threads)
         self.rho = check_real(rho, "rho", low=0.0, dtype=self.dtype)
-        self.first_k = check_int(first_k, "first_k", low=0, high=2**62)
-        self.iterations = check_int(iterations, "iterations", low=0)
+        self.first_k = check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS)
+        self.iterations = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
         self.eval_every = check_int(eval_every, "eval_every", low=1)
         self.record = None if record is None else check_choice(record, "record", ("trajectory",))
         self.loss: Any = self._make_loss(dataset, parts, loss)

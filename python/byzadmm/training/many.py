@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from byzadmm import _core
 from byzadmm._validation import check_int
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
@@ -25,7 +26,7 @@ def simulate_many(
     progress: bool | Progress | None = None,
     on_result: Callable[[int, Result | Exception], None] | None = None,
 ) -> list[Result | Exception]:
-    """Run many experiments side by side, one thread each.
+    """Run many experiments side by side, one thread each. Ctrl-C ends them all.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def simulate_many(
     """
     todo = [dict(config) for config in configs]
     at_once = check_int(workers, "workers", low=1) if workers is not None else (os.cpu_count() or 1)
-    stop = threading.Event()
+    cancellation = _core.Cancellation()
     lock = threading.Lock()
     done = [0] * len(todo)
     # A run with an impossible number of iterations fails by itself, later.
@@ -64,8 +65,6 @@ def simulate_many(
 
     def run(number: int) -> Result:
         def tick(now: int, _: int) -> None:
-            if stop.is_set():
-                raise InterruptedError("stopped")
             with lock:
                 done[number] = now
                 report(sum(done), total)
@@ -73,8 +72,9 @@ def simulate_many(
         config = {"threads": 1} | todo[number]
         checkpoint = config.pop("checkpoint", None)
         config.pop("progress", None)
-        run = Experiment(config.pop("dataset", None), config.pop("parts", None), config)
-        return train(run, *local(run), progress=tick, checkpoint=checkpoint)
+        with cancellation:
+            run = Experiment(config.pop("dataset", None), config.pop("parts", None), config)
+            return train(run, *local(run), progress=tick, checkpoint=checkpoint)
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -91,7 +91,7 @@ def simulate_many(
                     if on_result is not None:
                         on_result(number, results[number])
             except BaseException:
-                stop.set()
+                cancellation.cancel()
                 for future in futures:
                     future.cancel()
                 raise
