@@ -120,6 +120,13 @@ def test_mean_of_a_column_does_not_depend_on_the_other_columns() -> None:
 
 
 @pytest.mark.parametrize("module", [aggregate, reference])
+def test_subnormal_values_beside_the_largest_number_keep_their_order(module: Any) -> None:
+    X = np.array([[4.0], [0.0], [0.0], [-3.0], [LARGEST]])
+    X[:4] *= 5e-324
+    assert module.meamed(X, f=2) == -5e-324  # of 0, 0 and -3 units
+
+
+@pytest.mark.parametrize("module", [aggregate, reference])
 def test_clip_of_rows_longer_than_the_largest_number(module: Any) -> None:
     X = np.array([[1.7e308, 1.7e308], [1e-320, -1e-320], [3.0, 4.0]])
     half = np.sqrt(0.5)

@@ -369,6 +369,24 @@ void test_geometric_median() {
   Buffer<double> share(7);
   byzadmm::geometric_median<T>(x.view(), nullptr, 1e-6, 1000, out.get(), share.get(), 1);
   check(std::equal(out.get(), out.get() + 9, x.row[1].get()), "geometric_median at a data point is exact");
+  // Attackers at both ends of the range: the squares of the largest overflow, those of the smallest vanish.
+  for (const index_t d : {3, 40}) {
+    RowBuffers<T> mixed(13, d);
+    double most = 0;
+    for (index_t i = 0; i < 13; ++i)
+      for (index_t j = 0; j < d; ++j) {
+        T& value = mixed.row[static_cast<std::size_t>(i)][j];
+        if (i % 5 == 0) value = (j % 2 == 0 ? T(1) : T(-1)) * std::numeric_limits<T>::max();
+        else if (i % 5 == 1) value *= std::numeric_limits<T>::denorm_min();
+        else most = std::max(most, std::abs(static_cast<double>(value)));
+      }
+    Buffer<T> z(d);
+    Buffer<double> shares(13);
+    const auto info = byzadmm::geometric_median<T>(mixed.view(), nullptr, 1e-6, 1000, z.get(), shares.get(), 1);
+    bool inside = info.converged;
+    for (index_t j = 0; j < d; ++j) inside = inside && std::abs(static_cast<double>(z[j])) <= most;
+    check(inside, "geometric_median beside rows of any size " + name_of<T>() + " d=" + std::to_string(d));
+  }
 }
 
 template <class T>

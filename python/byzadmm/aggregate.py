@@ -377,7 +377,7 @@ def geometric_median(
 ) -> Any:
     """The point with the least sum of distances to the rows.
 
-    ``argmin_z sum_i w_i ||x_i - z||``, the true minimiser, without smoothing, at any scale of the data.
+    ``argmin_z sum_i w_i ||x_i - z||``, the true minimiser, without smoothing, for finite rows of any size.
 
     Parameters
     ----------
@@ -388,8 +388,10 @@ def geometric_median(
         step relative to the typical distance.
     max_iter : int
     nonfinite, return_info
-        As in :func:`mean`; at most ``(n-1)//2`` rows can be left out. The info has ``iterations``, ``converged``,
-        ``residual`` and ``weights``, the convex combination of the rows that the result is.
+        As in :func:`mean`; at most ``(n-1)//2`` rows can be left out. The info has ``iterations``; ``converged``:
+        whether the tolerance was met before the result was rounded to its dtype; ``residual``: that of the rounded
+        result, above ``tol`` where rows differ in their last digits; ``weights``: the convex combination of the rows
+        that the result is.
 
     Returns
     -------

@@ -49,22 +49,22 @@ BYZ_NOINLINE void closest_mean(Rows<T> x, const T* center, index_t k, T* out, in
     pack_columns<T>(x, lo, hi, value);
     for (index_t j = lo; j < hi && !stopping(); j += L, value += n) {
       const V middle = j + L <= hi ? simd::load(center + j) : simd::load_part(center + j, hi - j, center[hi - 1]);
-      V largest{};
-      for (index_t i = 0; i < n; ++i) largest = simd::max(largest, simd::max(value[i], -value[i]));
-      // Halves of the largest numbers have a finite difference; halves of others might lose a bit.
-      const V unit = largest > std::numeric_limits<T>::max() / 4 ? simd::splat(T(0.5)) : simd::splat(T(1));
-      for (index_t i = 0; i < n; ++i) {
-        const V difference = value[i] * unit - middle * unit;
-        apart[i] = simd::max(difference, -difference);
-      }
-      V radius;
-      if (small) {
+      // |x_ij - center_j| * unit in every lane; returns the k-th least.
+      const auto measure = [&](V unit) {
+        for (index_t i = 0; i < n; ++i) {
+          const V difference = value[i] * unit - middle * unit;
+          apart[i] = simd::max(difference, -difference);
+        }
+        if (!small) return ColumnSelector<T>(apart, n).at_rank_and_next(k - 1)[0];
         for (index_t i = 0; i < n; ++i) sorted[i] = apart[i];
         run_table(table, sorted);
-        radius = sorted[k - 1];
-      } else {
-        radius = ColumnSelector<T>(apart, n).at_rank_and_next(k - 1)[0];
-      }
+        return sorted[k - 1];
+      };
+      const V one = simd::splat(T(1));
+      V radius = measure(one);
+      // Only where values so far away are kept are their halves compared: halves of subnormals would lose a bit.
+      const M too_wide = radius > std::numeric_limits<T>::max();
+      if (simd::any(too_wide)) radius = measure(too_wide ? simd::splat(T(0.5)) : one);
       M room = M{} + static_cast<simd::int_of<T>>(k);
       for (index_t i = 0; i < n; ++i) room += apart[i] < radius;
       for (index_t i = 0; i < n; ++i) {

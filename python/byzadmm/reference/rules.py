@@ -177,33 +177,27 @@ def geometric_median(
     w = _weights(weights, rows.shape[0])
     wide = rows[w > 0].astype(np.float64)
     w = w[w > 0]
-    # A power of two costs no accuracy, and differences of the largest floats stay finite.
-    exponent = int(np.frexp(np.abs(wide).max(initial=0.0))[1])
-    P = np.ldexp(wide, -exponent)
-
-    tied = _best_rows(P, w)
+    tied = _best_rows(wide, w)
     if len(tied) > 1:
         return narrow(_mean(wide[tied], np.ones(len(tied))), rows.dtype)
-    # Offsets from the nearest row are exact beside it, so a tight group far from the origin keeps its digits.
-    k = int(tied[0])
-    Q = P - P[k]
-    z = np.zeros(P.shape[1])
-    here = _Pull(Q, z, w)
+    around = _Around(wide, int(tied[0]), w)
+    z = around.start(w)
+    here = _Pull(around.Q, z, w)
     for _ in range(max_iter):
         if here.residual <= tol:
             break
-        step = _newton_step(Q, z, w, here)
+        step = _newton_step(around.Q, z, w, here)
         if step is None:
             step = here.weiszfeld_step()
         z = z + step
-        here = _Pull(Q, z, w)
-        if here.nearest != k:
-            k, z = here.nearest, z - Q[here.nearest]
-            Q = P - P[k]
-            here = _Pull(Q, z, w)
-    if not z.any():
-        return narrow(wide[k], rows.dtype)
-    return narrow(np.ldexp(P[k] + z, exponent), rows.dtype)
+        here = _Pull(around.Q, z, w)
+        # Offsets from a row are exact beside it, so a solution close to one keeps its digits.
+        if np.linalg.norm(z - around.Q[here.nearest]) < 1e-3 * np.linalg.norm(z):
+            around = _Around(wide, here.nearest, w)
+            z = around.start(w)
+            here = _Pull(around.Q, z, w)
+    most = float(np.finfo(rows.dtype).max)
+    return narrow(np.clip(around.point(z), -most, most), rows.dtype)
 
 
 def geometric_median_residual(X: npt.ArrayLike, z: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
@@ -236,10 +230,54 @@ def geometric_median_residual(X: npt.ArrayLike, z: npt.ArrayLike, weights: npt.A
     Vardi, Zhang: The multivariate L1-median and associated data depth (2000).
     """
     rows = as_rows(X).astype(np.float64)
-    point = np.asarray(z, np.float64)
-    largest = max(np.abs(rows).max(initial=0.0), np.abs(point).max(initial=0.0))
-    exponent = -int(np.frexp(largest)[1])
-    return _Pull(np.ldexp(rows, exponent), np.ldexp(point, exponent), _weights(weights, rows.shape[0])).residual
+    gaps, _ = _gaps(rows, np.asarray(z, np.float64))
+    return _Pull(gaps, np.zeros(rows.shape[1]), _weights(weights, rows.shape[0])).residual
+
+
+def _gaps(rows: Array, point: Array) -> tuple[Array, Array]:
+    """Rows less a point, each with its largest entry in ``[1/2, 1)``, and the powers of two that were divided out."""
+    with np.errstate(over="ignore"):
+        half = np.where(np.isfinite(rows - point).all(axis=1), 0, 1)
+    gaps = np.ldexp(rows, -half[:, None]) - np.ldexp(point, -half[:, None])
+    exponent = np.frexp(np.abs(gaps).max(axis=1, initial=0.0))[1]
+    return np.ldexp(gaps, -exponent[:, None]), exponent + half
+
+
+class _Around:
+    """Offsets ``Q`` of the rows from row ``k``, in a unit of the size of the solution.
+
+    The unit is the smallest ball around row ``k`` whose rows outweigh the pull of all others, whatever a minority
+    sends. Rows beyond ``2**500`` are moved there: from the solution they are mere directions.
+    """
+
+    def __init__(self, rows: Array, k: int, w: Array) -> None:
+        self.center = rows[k]
+        gaps, size = _gaps(rows, self.center)
+        self.at = ~gaps.any(axis=1)
+        U = _Pull(gaps, np.zeros_like(self.center), w).U
+        self.unit = 0
+        for radius in np.unique(size[~self.at]):
+            self.unit = int(radius)
+            outside = ~self.at & (size > radius)
+            if np.linalg.norm(w[outside] @ U[outside]) <= w[~outside].sum():
+                break
+        self.size = size - self.unit
+        self.Q = np.ldexp(gaps, np.minimum(self.size, 500)[:, None])
+
+    def start(self, w: Array) -> Array:
+        """Row ``k``, or a point away from it and the rows that are one with it at the size of the solution."""
+        z: Array = np.zeros_like(self.center)
+        close = ~self.at & (self.size < -20)
+        if not close.any():
+            return z
+        coarse = _Pull(np.where(close[:, None], 0.0, self.Q), z, w)
+        return coarse.weiszfeld_step() if coarse.norm > coarse.at_row else z
+
+    def point(self, z: Array) -> Array:
+        """``z`` in the coordinates of the rows, in halves where the sum of two terms may overflow."""
+        half = int(self.unit > 900)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(np.ldexp(self.center, -half) + np.ldexp(z, self.unit - half), half))
 
 
 class _Pull:
@@ -254,7 +292,6 @@ class _Pull:
         norm = np.sqrt(np.einsum("ij,ij->i", self.U, self.U))
         self.U[apart] /= norm[apart, None]
         distance = size * norm
-        self.objective = float(w @ distance)
         self.nearest = int(distance.argmin())
         self.at_row = float(w[~apart].sum())
         self.R = w @ self.U
@@ -299,17 +336,12 @@ def _newton_step(Q: Array, z: Array, w: Array, here: _Pull) -> Array | None:
     return np.asarray(t * step)
 
 
-def _best_rows(P: Array, w: Array) -> Array:
+def _best_rows(rows: Array, w: Array) -> Array:
     """The row to start from, or the two rows at the ends of the segment of minimisers."""
-    residual, objective = np.empty(len(P)), np.empty(len(P))
-    for i, row in enumerate(P):
-        pull = _Pull(P, row, w)
-        residual[i], objective[i] = pull.residual, pull.objective
+    residual = np.array([_Pull(_gaps(rows, row)[0], np.zeros_like(row), w).residual for row in rows])
     k = int(residual.argmin())
-    rounding = 16 * len(P) * float(np.finfo(np.float64).eps)
-    if residual[k] > rounding:
-        return np.array([objective.argmin()])
-    other = [i for i in np.flatnonzero(residual <= rounding) if not np.array_equal(P[i], P[k])]
+    rounding = 16 * len(rows) * float(np.finfo(np.float64).eps)
+    other = [i for i in np.flatnonzero(residual <= rounding) if not np.array_equal(rows[i], rows[k])]
     return np.array([k, other[0]] if other else [k])
 
 
