@@ -47,7 +47,7 @@ PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
 #: Thresholds of docs/reproduction.md: within CLOSE of Ideal's accuracy; below FAILS times it.
 CLOSE, FAILS = 0.02, 0.5
 
-_NOT_STEPS = ("Step", "evaluate")
+_NOT_STEPS = ("Step", "at", "evaluate")
 _NOT_SETTINGS = ("X", "center", "nonfinite", "out", "return_info", "rng", "threads", "weights")
 
 

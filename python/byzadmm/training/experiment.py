@@ -129,12 +129,12 @@ class Experiment:
             if not hasattr(self.loss, name):
                 kind, lacking = type(algorithm).__name__, type(self.loss).__name__
                 raise ValueError(f"loss: {kind} with these settings needs one with {name}; {lacking} has none")
-        algorithm.check_dtype(self.dtype)
-        self._check_attack()
-        algorithm.check(self.m - (len(active) if algorithm.ideal else 0), self.m)
         self.native_loss: _core.Loss | None = None
         if hasattr(self.loss, "native_form"):
             self.native_loss = self.loss.native_form(self.dtype, self.seed)
+        algorithm.check_dtype(self.dtype)
+        self._check_attack()
+        algorithm.check(self.m - (len(active) if algorithm.ideal else 0), self.m)
         start = self.loss.initial() if hasattr(self.loss, "initial") else np.zeros(self.d)
         self._start = checked_start(start, "loss.initial", (self.d,), self.dtype)
         self.x0_init = self._start if x0_init is None else checked_start(x0_init, "x0_init", (self.d,), self.dtype)
