@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -96,6 +97,14 @@ class Algorithm:
 
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that are illegal for ``n`` messages out of ``workers`` workers."""
+
+    def changed(self, **changes: Any) -> Algorithm:
+        """The same with other settings; for an algorithm that is a dataclass."""
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def declaring(self, f: int) -> Algorithm:
+        """The same with ``f`` Byzantine workers declared, where it is told their number and has not been yet."""
+        return self
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         """Raise a ValueError for a setting that is infinite in ``dtype``, or zero there and has to be positive."""

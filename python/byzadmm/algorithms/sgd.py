@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -124,6 +124,12 @@ class SGD(Algorithm):
 
     def check(self, n: int, workers: int | None = None) -> None:
         self.chain().check(n, workers)
+
+    def declaring(self, f: int) -> SGD:
+        rule = self.rule
+        if isinstance(rule, tuple):  # objects know their f themselves
+            rule = tuple(replace(link, f=f) if getattr(link, "f", None) == 0 else link for link in rule)
+        return replace(self, rule=rule, f=self.f or f)
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         if dtype.type(self.momentum) >= 1:
