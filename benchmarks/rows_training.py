@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from byzadmm import ADMM, SGD, attacks, datasets, partition, reference, simulate_many, steps
 from byzadmm.reference import training
-from byzadmm.simulation import _Setup
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.run import local
 
 __all__ = ["rows"]
 
@@ -51,15 +52,15 @@ def native(data: datasets.Dataset, algorithm: Any, attack: Any, threads: int = 1
     """``turn`` iterations on from where the last call ended."""
     parts = partition.iid(data.train_y, m, seed=0)
     q = Q * m // M
-    setup = _Setup.build(data, parts, algorithm, attack, q, None, 32, 0.01, 0, "float32", threads, "softmax", 1)
-    state = setup.initial_state(None, None)
+    run = Experiment(data, parts, algorithm=algorithm, attack=attack, n_byzantine=q, threads=threads)
+    state, advance = local(run)
     k = [1]
 
-    def advance() -> None:
-        setup.advance(state, k[0], turn)
+    def further() -> None:
+        advance(state, k[0], turn)
         k[0] += turn
 
-    return advance
+    return further
 
 
 def batched_numpy(data: datasets.Dataset) -> Call:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import ADMM, RSA, SGD, _core, attacks, datasets, losses, partition, simulation, steps
+from byzadmm import ADMM, RSA, SGD, _core, attacks, datasets, losses, partition, steps
 from byzadmm import reference as ref
+from byzadmm.training.experiment import Experiment
 
 __all__ = [
     "ALGORITHMS",
@@ -19,10 +20,10 @@ __all__ = [
     "M",
     "NativeGradients",
     "Q",
+    "experiment",
     "plain_attack",
     "quadratic",
-    "setup_of",
-    "small_data",
+        "small_data",
     "small_parts",
     "transcription",
 ]
@@ -84,24 +85,11 @@ def small_parts() -> list[Array]:
     return partition.iid(small_data().train_y, M, seed=3)
 
 
-def setup_of(**changes: Any) -> simulation._Setup:
+def experiment(**changes: Any) -> Experiment:
     """The checked experiment behind ``simulate(**changes)``."""
-    settings: dict[str, Any] = {
-        "dataset": None,
-        "parts": None,
-        "algorithm": ALGORITHMS["admm"],
-        "attack": None,
-        "n_byzantine": Q,
-        "byzantine": None,
-        "batch_size": 32,
-        "rho": 0.01,
-        "seed": 0,
-        "dtype": "float64",
-        "threads": 1,
-        "loss": "softmax",
-        "first_k": 1,
-    }
-    return simulation._Setup.build(**(settings | changes))
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "n_byzantine": Q, "dtype": "float64", "threads": 1}
+    settings |= changes
+    return Experiment(settings.pop("dataset", None), settings.pop("parts", None), settings)
 
 
 def plain_attack(attack: attacks.Attack, seed: int) -> Callable[..., Array]:
@@ -120,7 +108,7 @@ def plain_attack(attack: attacks.Attack, seed: int) -> Callable[..., Array]:
 class NativeGradients:
     """A user's loss that asks the native one, so that only the path differs."""
 
-    def __init__(self, setup: simulation._Setup) -> None:
+    def __init__(self, setup: Experiment) -> None:
         assert setup.native_loss is not None
         self.native, self.n_workers, self.dim = setup.native_loss, setup.m, setup.d
 

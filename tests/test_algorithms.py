@@ -6,9 +6,11 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
-from byzadmm import ADMM, RSA, SGD, aggregate, aggregators, steps
+from byzadmm import ADMM, RSA, SGD, aggregate, aggregators, losses, steps
+from byzadmm.training.experiment import Experiment
 
 STEP = steps.constant(0.1)
 
@@ -81,15 +83,20 @@ def test_a_description_is_the_same_in_every_process() -> None:
 
 
 def test_native_rules() -> None:
-    assert [SGD(rule=name).native_rule(5) for name in ("mean", "median", "geometric_median")] == [
-        (0, 0, 1e-6, 1000),
-        (1, 0, 1e-6, 1000),
-        (3, 0, 1e-6, 1000),
-    ]
-    assert SGD(rule="trimmed_mean", f=2).native_rule(5) == (2, 2, 1e-6, 1000)
+    """The four rules that the native loop has, by name and without a memory of samples; all others run step by step."""
+    loss = losses.Quadratic(np.ones(5), np.ones((5, 2)))
+
+    def is_native(algorithm: SGD) -> bool:
+        return algorithm.fused(Experiment(None, None, algorithm=algorithm, loss=loss)) is not None
+
+    for name in ("mean", "median", "Geometric-Median", "trimmed_mean"):
+        assert is_native(SGD(rule=name, f=2, momentum=0.5)), name
+    assert not is_native(SGD(rule=aggregate.mean))
+    assert not is_native(SGD(rule="krum", f=1))
+    SGD(rule="trimmed_mean", f=2).check(5)
     with pytest.raises(ValueError, match="trimmed_mean: f=2 is too large for n=4 workers; at most 1"):
-        SGD(rule="trimmed_mean", f=2).native_rule(4)
-    assert SGD(rule=aggregate.mean).native_rule(4) is None
+        SGD(rule="trimmed_mean", f=2).check(4)
+
 
 
 def test_settings_do_not_change() -> None:

@@ -962,7 +962,7 @@ def test_tuning_errors(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         figures.tune("example")
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "_algorithm", lambda *arguments: None)
-        with pytest.raises(TypeError, match="algorithm: expected ADMM, RSA or SGD"):
+        with pytest.raises(TypeError, match="algorithm: expected ADMM, RSA, SGD or"):
             figures.tune(digits, progress=False)
     digits.write_text(DIGITS.replace("slope = [0.5, 5.0]\n", ""))
     with pytest.raises(ValueError, match=r"tuning.slope: missing, admm-tuned needs it"):

@@ -26,12 +26,13 @@ import pytest
 from arrays import same_bits
 from byzadmm import Result
 from byzadmm._progress import Bar
-from byzadmm._roles import Master, Workers, play
 from byzadmm.cli import main
 from byzadmm.engines import Event, Experiment
 from byzadmm.engines._launch import find_mpirun
 from byzadmm.engines.mpi import share
 from byzadmm.engines.report import COLUMNS, RankReport, RunReport
+from byzadmm.training.master import Master, play
+from byzadmm.training.workers import Workers
 from mpi_faults import LAM, RUNS, settings
 from mpi_runs import cases
 
@@ -462,12 +463,12 @@ ELIMINATED = list(FAULTS)[8:]  # what a slow, broken or dead process does is no 
 def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
     """The run once more without MPI: the same workers asked, the same answers missing, the same eliminated."""
     experiment = Experiment(None, None, settings(m, RUNS[number], 12))
-    workers = [Workers(experiment.setup, [worker]) for worker in range(m)]
-    master = Master(experiment.setup)
+    workers = [Workers(experiment, [worker]) for worker in range(m)]
+    master = Master(experiment)
     rounds = [entry for entry in record if entry.get("run") == number]
 
     def ask(k: int, x0: Any) -> Any:
-        messages = np.zeros((m, experiment.setup.d), experiment.setup.dtype)
+        messages = np.zeros((m, experiment.d), experiment.dtype)
         now = [entry for entry in rounds if entry["round"] == k]
         for worker in (worker for entry in now for worker in entry.get("asked", ())):
             if not ((number, k) == (0, STRIKES) and list(FAULTS)[worker] in ("raise", "sys_exit")):

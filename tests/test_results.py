@@ -132,7 +132,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         Result.load(tmp_path / "plain.npz")
     checkpoint = tmp_path / "checkpoint.npz"
     run(checkpoint=checkpoint)
-    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no x0, config, eliminated\)"):
+    with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no accuracy, loss, "):
         Result.load(checkpoint)
     results.write_npz(checkpoint, {name: np.zeros(1) for name in (*CURVES, "x0")}, {})
     with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no config, eliminated, seconds\)"):

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pytest
 
 from arrays import same_bits
-from byzadmm import ADMM, attacks, simulate, simulation
-from byzadmm._roles import Master, Workers, play
-from runs import ALGORITHMS, ATTACKS, M, Q, plain_attack, quadratic, setup_of, small_data, small_parts
+from byzadmm import ADMM, attacks, simulate
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.master import Master, play
+from byzadmm.training.workers import Workers
+from runs import ALGORITHMS, ATTACKS, M, Q, experiment, plain_attack, quadratic, small_data, small_parts
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +33,7 @@ def groups(sizes: Sequence[int]) -> list[range]:
     return [range(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def run_apart(setup: simulation._Setup, sizes: Sequence[int], iterations: int, first: int = 1) -> Master:
+def run_apart(setup: Experiment, sizes: Sequence[int], iterations: int, first: int = 1) -> Master:
     master = Master(setup)
     ranks = [Workers(setup, mine) for mine in groups(sizes)]
     for k in range(first, first + iterations):
@@ -50,7 +52,7 @@ def test_workers_apart_give_the_bits_of_workers_together(name: str, attack: str)
     settings |= {"batch_size": 5, "seed": 21, "dtype": "float32"}
     data, parts = small_data(), small_parts()
     whole = simulate(data, parts, iterations=8, **settings)
-    setup = setup_of(dataset=data, parts=parts, **settings)
+    setup = experiment(dataset=data, parts=parts, **settings)
     for label, sizes in SPLITS.items():
         master = run_apart(setup, sizes, 8)
         assert same_bits(whole.x0, master.x0), label
@@ -65,7 +67,7 @@ def test_a_users_attack_apart_gives_the_bits_of_together(attack: str, name: str)
     settings: dict[str, Any] = {"loss": quadratic(noise=0.3), "algorithm": ALGORITHMS[name], "seed": 4}
     settings |= {"attack": plain_attack(built_in, 4), "byzantine": [0, 3, 6], "dtype": "float32"}
     whole = simulate(None, None, iterations=8, **settings)
-    assert same_bits(whole.x0, run_apart(setup_of(**settings, n_byzantine=0), [2, 5], 8).x0)
+    assert same_bits(whole.x0, run_apart(experiment(**settings, n_byzantine=0), [2, 5], 8).x0)
 
 
 def test_a_users_attack_draws_the_same_numbers_everywhere() -> None:
@@ -75,7 +77,7 @@ def test_a_users_attack_draws_the_same_numbers_everywhere() -> None:
     settings: dict[str, Any] = {"loss": quadratic(), "algorithm": ALGORITHMS["rsa"], "attack": noise}
     settings |= {"n_byzantine": Q, "dtype": "float64"}
     whole = simulate(None, None, iterations=6, **settings)
-    assert same_bits(whole.x0, run_apart(setup_of(**settings), [5, 2], 6).x0)
+    assert same_bits(whole.x0, run_apart(experiment(**settings), [5, 2], 6).x0)
 
 
 # --- shadows ---------------------------------------------------------------------------------------------------------
@@ -95,14 +97,14 @@ def test_a_users_attack_draws_the_same_numbers_everywhere() -> None:
     ],
 )
 def test_shadows_are_kept_only_where_a_liar_must_see_them(attack: Any, mine: list[int], held: Sequence[int]) -> None:
-    workers = Workers(setup_of(loss=quadratic(), attack=attack), mine)
+    workers = Workers(experiment(loss=quadratic(), attack=attack), mine)
     assert workers.held == list(held)
     assert workers.state()["x"].shape == (len(held), 13)
     assert workers.answer(1, np.zeros(13)).shape == (len(mine), 13)
 
 
 def test_ideal_sgd_needs_no_shadows() -> None:
-    setup = setup_of(loss=quadratic(), attack=attacks.ALIE(), algorithm=ALGORITHMS["ideal"])
+    setup = experiment(loss=quadratic(), attack=attacks.ALIE(), algorithm=ALGORITHMS["ideal"])
     assert Workers(setup, [2, 6]).held == [2, 6]
 
 
@@ -117,7 +119,7 @@ def test_an_attack_that_promised_to_look_at_its_own_message_sees_no_other() -> N
     settings: dict[str, Any] = {"loss": quadratic(), "algorithm": ALGORITHMS["median"], "attack": shy}
     whole = simulate(None, None, iterations=5, n_byzantine=Q, dtype="float64", **settings)
     seen.clear()
-    assert same_bits(whole.x0, run_apart(setup_of(**settings), [5, 2], 5).x0)
+    assert same_bits(whole.x0, run_apart(experiment(**settings), [5, 2], 5).x0)
     messages, byzantine = seen[-1]
     assert byzantine == [5, 6]
     assert np.isnan(messages[:5]).all()
@@ -141,7 +143,7 @@ def absent_mask(k: int) -> npt.NDArray[np.bool_]:
     return present & (k != 6)
 
 
-def run_with_gaps(setup: simulation._Setup, rounds: int) -> tuple[Master, list[Array], list[Array]]:
+def run_with_gaps(setup: Experiment, rounds: int) -> tuple[Master, list[Array], list[Array]]:
     """The master, and for each round its x0 and the messages; absent rows hold rubbish that nobody may look at."""
     master, workers = Master(setup), Workers(setup, range(M))
     models: list[Array] = []
@@ -163,7 +165,7 @@ def run_with_gaps(setup: simulation._Setup, rounds: int) -> tuple[Master, list[A
 def test_a_missing_dual_stays_as_it_was() -> None:
     admm = ALGORITHMS["admm"]
     assert isinstance(admm, ADMM)
-    master, models, sent = run_with_gaps(setup_of(loss=quadratic(), algorithm=admm, attack=attacks.SignFlip()), 12)
+    master, models, sent = run_with_gaps(experiment(loss=quadratic(), algorithm=admm, attack=attacks.SignFlip()), 12)
     x0 = np.zeros(13)
     now = before = np.zeros((M, 13))
     for k in range(1, 13):
@@ -178,7 +180,7 @@ def test_a_missing_dual_stays_as_it_was() -> None:
 
 def test_a_missing_model_is_not_counted() -> None:
     rsa = ALGORITHMS["rsa"]
-    setup = setup_of(loss=quadratic(), algorithm=rsa, attack=attacks.SignFlip())
+    setup = experiment(loss=quadratic(), algorithm=rsa, attack=attacks.SignFlip())
     master, models, sent = run_with_gaps(setup, 12)
     x0 = np.zeros(13)
     for k in range(1, 13):
@@ -191,7 +193,7 @@ def test_a_missing_model_is_not_counted() -> None:
 @pytest.mark.parametrize("name", ["mean", "median", "trimmed_mean", "ideal"])
 def test_a_missing_gradient_leaves_a_smaller_rule(name: str) -> None:
     sgd = ALGORITHMS[name]
-    setup = setup_of(loss=quadratic(), algorithm=sgd, attack=attacks.SignFlip())
+    setup = experiment(loss=quadratic(), algorithm=sgd, attack=attacks.SignFlip())
     master, models, sent = run_with_gaps(setup, 12)
     x0 = np.zeros(13)
     taking_part = np.arange(M) < (M - Q if name == "ideal" else M)
@@ -207,7 +209,7 @@ def test_a_missing_gradient_leaves_a_smaller_rule(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["admm", "rsa", "mean"])
 def test_only_what_arrived_gives_its_sender_away(name: str) -> None:
-    master = Master(setup_of(loss=quadratic(), algorithm=ALGORITHMS[name]))
+    master = Master(experiment(loss=quadratic(), algorithm=ALGORITHMS[name]))
     messages = np.zeros((M, 13))
     messages[[1, 4]] = np.nan
     present = np.arange(M) != 4
@@ -224,7 +226,7 @@ def test_only_what_arrived_gives_its_sender_away(name: str) -> None:
 @pytest.mark.parametrize("attack", ["sign_flip", "alie"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_both_sides_go_on_from_their_states(name: str, attack: str) -> None:
-    setup = setup_of(
+    setup = experiment(
         loss=quadratic(noise=0.2), algorithm=ALGORITHMS[name], attack=ATTACKS[attack], dtype="float32", seed=3
     )
     unbroken = run_apart(setup, [3, 4], 10)
@@ -232,7 +234,8 @@ def test_both_sides_go_on_from_their_states(name: str, attack: str) -> None:
     for k in range(1, 11):
         if k == 6:
             kept = [{key: array.copy() for key, array in side.state().items()} for side in (master, *ranks)]
-            master, ranks = Master(setup, np.ones(13)), [Workers(setup, mine) for mine in groups([3, 4])]
+            master, ranks = Master(setup), [Workers(setup, mine) for mine in groups([3, 4])]
+            master.x0[:] = 1.0
             for side, state in zip((master, *ranks), kept, strict=True):
                 side.restore(state | {"other": np.zeros(1)})
         play(k, master, asking(ranks))
@@ -240,10 +243,10 @@ def test_both_sides_go_on_from_their_states(name: str, attack: str) -> None:
 
 
 def test_models_start_where_they_are_told() -> None:
-    setup = setup_of(loss=quadratic())
     start = np.arange(M * 13.0).reshape(M, 13)
-    assert np.array_equal(Workers(setup, [1, 4], start).state()["x"], start[[1, 4]])
-    assert np.array_equal(Master(setup, start[3]).x0, start[3])
+    setup = experiment(loss=quadratic(), x_init=start, x0_init=start[3])
+    assert np.array_equal(Workers(setup, [1, 4]).state()["x"], start[[1, 4]])
+    assert np.array_equal(Master(setup).x0, start[3])
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,7 @@ def test_models_start_where_they_are_told() -> None:
 )
 def test_states_that_do_not_fit(state: dict[str, Array], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Workers(setup_of(loss=quadratic()), [0, 1]).restore(state)
+        Workers(experiment(loss=quadratic()), [0, 1]).restore(state)
 
 
 @pytest.mark.parametrize(
@@ -270,4 +273,4 @@ def test_states_that_do_not_fit(state: dict[str, Array], message: str) -> None:
 )
 def test_workers_that_are_not_there(mine: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        Workers(setup_of(loss=quadratic()), mine)
+        Workers(experiment(loss=quadratic()), mine)

@@ -32,11 +32,12 @@ from byzadmm import (
     results,
     simulate,
     simulate_many,
-    simulation,
     steps,
 )
 from byzadmm import aggregate as rules
 from byzadmm import reference as ref
+from byzadmm.losses import softmax
+from byzadmm.training.run import local
 from runs import (
     ALGORITHMS,
     ATTACKS,
@@ -44,9 +45,9 @@ from runs import (
     M,
     NativeGradients,
     Q,
+    experiment,
     plain_attack,
     quadratic,
-    setup_of,
     small_data,
     small_parts,
     transcription,
@@ -229,28 +230,20 @@ def test_fused_stepwise_chunks_and_threads_give_the_same_bits(name: str, attack:
         other = simulate(data, parts, attack=liar, threads=1, iterations=12, eval_every=interval, **settings)
         assert equal_runs(base, other), f"evaluated every {interval}"
 
-    def stepwise(setup: simulation._Setup) -> simulation.State:
-        state = setup.initial_state(None, None)
-        setup._advance_stepwise(state, 1, 12)
-        return state
-
-    state = stepwise(setup_of(dataset=data, parts=parts, attack=liar, **settings))
+    run_of = experiment(dataset=data, parts=parts, attack=liar, **settings)
+    (fused, advance), (state, step) = local(run_of), local(run_of, stepwise=True)
+    for first, count in ((1, 5), (6, 4), (10, 3)):
+        advance(fused, first, count)
+        step(state, first, count)
+        for part in fused.keys() - {"lies", "g"}:  # where nobody attacks, these are scratch
+            assert same_bits(fused[part], state[part]), f"{part} after {first + count - 1} iterations"
     assert same_bits(base.x0, state["x0"])
-    if base.x is not None:
-        assert same_bits(base.x, state["x"])
     assert base.eliminated == {i: int(k) for i, k in enumerate(state["eliminated"]) if k >= 0}
-
-    mixed = setup_of(dataset=data, parts=parts, attack=liar, **settings)
-    state = mixed.initial_state(None, None)
-    mixed.advance(state, 1, 5)
-    mixed._advance_stepwise(state, 6, 4)
-    mixed.advance(state, 10, 3)
-    assert same_bits(base.x0, state["x0"])
 
     if liar is not None and not liar.poisons_labels:
         other = simulate(data, parts, attack=plain_attack(liar, 21), **settings, **run)
         assert equal_runs(base, other), "a user's attack"
-    native = NativeGradients(setup_of(dataset=data, parts=parts, attack=liar, **settings))
+    native = NativeGradients(experiment(dataset=data, parts=parts, attack=liar, **settings))
     if liar is None or not liar.poisons_labels:
         other = simulate(None, None, loss=native, attack=liar, **settings, **run)
         assert same_bits(base.x0, other.x0), "a user's loss"
@@ -355,14 +348,14 @@ def test_permuting_workers_permutes_the_state(name: str, attack: str) -> None:
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "non_finite"])
 def test_duals_never_leave_their_interval(attack: str, dtype: str) -> None:
     admm = ADMM(lam=0.1, beta=3.0, master_step=steps.constant(0.2), worker_step=steps.constant(0.3))
-    setup = setup_of(
-        loss=quadratic(noise=2.0), algorithm=admm, attack=ATTACKS[attack], dtype=dtype, n_byzantine=Q, seed=1
+    setup = experiment(
+        loss=quadratic(noise=2.0), algorithm=admm, attack=ATTACKS[attack], dtype=dtype, seed=1, x0_init=np.full(13, 5.0)
     )
-    state = setup.initial_state(np.full(setup.d, 5.0), None)
+    state, advance = local(setup)
     bound = np.dtype(dtype).type(0.1)
     reached = 0
     for k in range(1, 60):
-        setup.advance(state, k, 1)
+        advance(state, k, 1)
         for name in ("eta", "eta_prev", "sent", "sent_prev"):
             assert np.all(np.abs(state[name]) <= bound), name
         reached += int(np.sum(np.abs(state["eta"]) == bound))
@@ -395,9 +388,11 @@ def test_workers_have_models_of_their_own_and_the_projection_projects() -> None:
     run = simulate(None, None, loss=quadratic(), algorithm=ALGORITHMS["admm"], iterations=3, dtype="float64")
     assert run.x is not None
     assert len({row.tobytes() for row in run.x}) == M
-    setup = setup_of(loss=quadratic(), algorithm=ADMM(lam=1e-3, beta=9.0), n_byzantine=0)
-    state = setup.initial_state(np.full(setup.d, 100.0), None)
-    setup.advance(state, 1, 1)
+    far = experiment(
+        loss=quadratic(), algorithm=ADMM(lam=1e-3, beta=9.0), n_byzantine=0, x0_init=np.full(13, 100.0)
+    )
+    state, advance = local(far)
+    advance(state, 1, 1)
     np.testing.assert_array_equal(state["eta"], -1e-3)
 
 
@@ -646,10 +641,10 @@ def test_a_checkpoint_of_the_wrong_shape_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     small_run(iterations=10, checkpoint=path)
     arrays, about = results.read_npz(path)
-    wrong = ({"state_x0": arrays["state_x0"][1:]}, {"loss": arrays["loss"][1:]}, {"more": np.zeros(1)})
+    wrong = ({"state_x0": arrays["state_x0"][1:]}, {"curve_loss": arrays["curve_loss"][1:]}, {"more": np.zeros(1)})
     for changes in wrong:
         results.write_npz(path, arrays | changes, about)
-        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (state_x0|loss|more): expected"):
+        with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (state_x0|curve_loss|more): expected"):
             small_run(iterations=2, checkpoint=path)
     for record in ({"done": "ten"}, {"seconds": None}):
         results.write_npz(path, arrays, about | record)
@@ -752,13 +747,13 @@ def test_every_byte_of_a_checkpoints_headers_may_be_wrong(tmp_path: Path) -> Non
     path, wrong = tmp_path / "run.npz", tmp_path / "wrong.npz"
     small_run(iterations=5, checkpoint=path)
     content = path.read_bytes()
-    good, same = simulation.read_npz(path)
+    good, same = results.read_npz(path)
     rng = random.Random(4)
     start = content.find(b"PK\x01\x02")  # the directory at the end, then the first local header
     for place in [*range(start, len(content)), *range(60)]:
         wrong.write_bytes(flipped(content, 8 * place + rng.randrange(8)))
         with suppress(ValueError):  # the only kind of error it may be
-            arrays, about = simulation.read_npz(wrong)
+            arrays, about = results.read_npz(wrong)
             assert about == same
             assert arrays.keys() == good.keys()
             assert all(same_bits(arrays[name], good[name]) for name in good)
@@ -992,7 +987,7 @@ def test_a_rule_gets_the_messages_of_those_still_heard() -> None:
 # --- settings --------------------------------------------------------------------------------------------------------
 
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"algorithm": "admm"}, TypeError, "algorithm: expected ADMM, RSA or SGD, got str"),
+    ({"algorithm": "admm"}, TypeError, "algorithm: expected ADMM, RSA, SGD or another algorithms.Algorithm, got str"),
     ({"attack": 3}, TypeError, "attack: expected an attack of byzadmm.attacks or a callable, got int"),
     ({"attack": attacks.Attack(), "n_byzantine": 1}, TypeError, "Attack is not an attack of its own"),
     ({"attack": attacks.Duplicate(9)}, ValueError, "Duplicate: worker=9 is not one of 7 workers"),
@@ -1018,7 +1013,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dtype": None}, ValueError, "dtype: expected float32 or float64, got None"),
     ({"threads": -1}, ValueError, r"threads: expected an integer in \[0, 4096\], got -1"),
     ({"loss": "hinge"}, ValueError, "loss: expected one of softmax; got 'hinge'"),
-    ({"loss": 3}, TypeError, "loss: expected 'softmax', losses.Quadratic, or an object with dim, n_workers and"),
+    ({"loss": 3}, TypeError, "loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim,"),
     ({"dataset": None}, TypeError, "loss: 'softmax' needs a dataset and parts"),
     ({"parts": None}, TypeError, "loss: 'softmax' needs a dataset and parts"),
     ({"parts": []}, ValueError, "parts: expected at least one worker, got none"),
@@ -1095,7 +1090,7 @@ def test_settings_that_are_refused(change: dict[str, Any], error: type[Exception
 
 
 def test_label_flipping_needs_labels() -> None:
-    with pytest.raises(ValueError, match="attack: LabelFlip needs the softmax loss"):
+    with pytest.raises(ValueError, match="attack: LabelFlip needs a loss with labels"):
         simulate(None, None, loss=quadratic(), algorithm=ADMM(), attack=attacks.LabelFlip(), n_byzantine=1)
 
 
@@ -1137,7 +1132,7 @@ def test_no_iterations_and_an_uneven_end() -> None:
 def test_long_training_sets_have_their_loss_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     data, parts = small_data(), small_parts()
     whole = simulate(data, parts, algorithm=ADMM(), iterations=5)
-    monkeypatch.setattr(simulation, "LOSS_SAMPLES", 30)
+    monkeypatch.setattr(softmax, "LOSS_SAMPLES", 30)
     sampled = simulate(data, parts, algorithm=ADMM(), iterations=5)
     assert same_bits(whole.x0, sampled.x0)
     rows = np.linspace(0, 119, 30).astype(int)

@@ -20,6 +20,8 @@ __all__ = [
     "as_index",
     "as_rows",
     "as_samples",
+    "checked_start",
+    "checked_vector",
     "common_float",
     "half_of",
     "is_array",
@@ -150,6 +152,28 @@ def as_float(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array
     array = to_numpy(value, name)
     own = real_dtype(array, name)
     return _packed(array, dtype or own)
+
+
+def checked_start(value: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """``value`` in the dtype of a run, where it must be finite too."""
+    array = as_float(value, name)
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    with np.errstate(over="ignore"):
+        start: Array = array.astype(dtype, copy=False)
+    if not np.all(np.isfinite(start)):
+        raise ValueError(f"{name}: expected finite numbers in {dtype}")
+    return start
+
+
+def checked_vector(value: Any, name: str, d: int, finite: bool = True) -> Array:
+    """``value`` as a float array (d,)."""
+    array = as_float(value, name)
+    if array.shape != (d,):
+        raise ValueError(f"{name}: expected shape ({d},), got {array.shape}")
+    if finite and not np.all(np.isfinite(array)):
+        raise ValueError(f"{name}: expected finite numbers")
+    return array
 
 
 def common_float(**values: Any) -> list[Array]:

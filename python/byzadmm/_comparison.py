@@ -13,7 +13,7 @@ from typing import Any
 from byzadmm import aggregate, aggregators, attacks, partition, steps
 from byzadmm._atomic import save_picture
 from byzadmm._validation import check_choice, check_real
-from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.catalogue import LABELS, Preset, styles
 from byzadmm.results import Result
@@ -38,7 +38,6 @@ __all__ = [
     "verdict",
 ]
 
-Algorithm = ADMM | RSA | SGD
 Table = Mapping[str, Callable[..., Any]]
 
 #: What the paper compares, besides Ideal SGD.
@@ -47,7 +46,7 @@ PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
 #: Thresholds of docs/reproduction.md: within CLOSE of Ideal's accuracy; below FAILS times it.
 CLOSE, FAILS = 0.02, 0.5
 
-_NOT_STEPS = ("Step", "evaluate")
+_NOT_STEPS = ("Step", "at", "evaluate")
 _NOT_SETTINGS = ("X", "center", "nonfinite", "out", "return_info", "rng", "threads", "weights")
 
 
@@ -255,7 +254,7 @@ def _has_f(link: Any) -> bool:
 
 def takes_f(algorithm: Algorithm) -> bool:
     """Whether a rule of the algorithm is told the number of Byzantine workers."""
-    return isinstance(algorithm, SGD) and any(map(_has_f, algorithm.chain().links))
+    return any(map(_has_f, algorithm.combination().links))
 
 
 def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:

@@ -30,7 +30,6 @@ from byzadmm import _core, aggregators
 from byzadmm._arrays import Array, as_float
 from byzadmm._describe import describe, settings_of
 from byzadmm._validation import check_choice, check_int, check_real, check_workers
-from byzadmm.algorithms import ADMM, SGD
 
 __all__ = [
     "ALIE",
@@ -596,7 +595,7 @@ class WorstCase(Attack):
     ) -> Callable[[Array], float]:
         if len(byzantine) == len(messages):
             raise ValueError("byzantine: expected a regular worker among them to measure by, got none")
-        chain = algorithm.chain() if isinstance(algorithm, SGD) else aggregators.make("mean")
+        chain = algorithm.combination()
         if self.rule is not None:
             chain = aggregators.make(self.rule, f=len(byzantine))
         everybody = np.arange(len(messages))
@@ -607,13 +606,7 @@ class WorstCase(Attack):
         )
 
         def received(sent: Array) -> Array:
-            if self.rule is not None or isinstance(algorithm, SGD):
-                return sent
-            with np.errstate(over="ignore"):
-                ahead = sent - x0
-                if isinstance(algorithm, ADMM):
-                    return np.asarray(np.clip(algorithm.beta / 2 * ahead, -algorithm.lam, algorithm.lam), sent.dtype)
-                return np.asarray(algorithm.lam * np.sign(ahead), sent.dtype)
+            return sent if self.rule is not None else algorithm.influence(sent, x0)
 
         rows = received(messages)
         wanted = np.delete(rows, list(byzantine), axis=0).astype(np.float64).mean(axis=0)

@@ -29,7 +29,7 @@ from byzadmm import _core, aggregators, catalogue, datasets
 from byzadmm._atomic import prepare, prepare_folder
 from byzadmm._progress import remark
 from byzadmm._validation import check_choice, check_int
-from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.engines._launch import EXAMPLE as MPIRUN
 from byzadmm.results import Result
 from byzadmm.simulation import simulate_many
@@ -474,7 +474,7 @@ def _preset_for(data: datasets.Dataset, otherwise: catalogue.Preset, quiet: bool
         return otherwise
 
 
-def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> dict[str, ADMM | RSA | SGD]:
+def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> dict[str, Algorithm]:
     """Ideal first, as the line that the others are measured by."""
     named = args.algorithm or (["sgd"] if args.rule else comparison.PAPER)
     wanted = list(dict.fromkeys(name.lower() for name in named))
@@ -483,7 +483,7 @@ def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> d
     options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
     for name in ("step", "master_step", "worker_step"):
         options[name] = None if options[name] is None else comparison.make_step(options[name], name)
-    made: dict[str, ADMM | RSA | SGD] = {"ideal": comparison.make_algorithm("ideal", preset, q, options)}
+    made: dict[str, Algorithm] = {"ideal": comparison.make_algorithm("ideal", preset, q, options)}
     for name in wanted:
         for source in args.rule if name == "sgd" and args.rule else [name]:
             if name == "sgd" and args.rule:
@@ -502,21 +502,20 @@ def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> d
     return made
 
 
-def _check_f(chosen: Sequence[ADMM | RSA | SGD], n: int) -> None:
+def _check_f(chosen: Sequence[Algorithm], n: int) -> None:
     """If no rule bears its ``f``, there is nothing to compare: said before anything runs."""
     illegal = []
     for algorithm in chosen:
         try:
-            if isinstance(algorithm, SGD):
-                algorithm.native_rule(n)
+            algorithm.check(n)
         except ValueError as error:
             illegal.append(error)
     if len(illegal) == len(chosen):
         raise illegal[0]
 
 
-def _fields(algorithm: ADMM | RSA | SGD) -> Iterable[str]:
-    return type(algorithm).__dataclass_fields__
+def _fields(algorithm: Algorithm) -> Iterable[str]:
+    return getattr(algorithm, "__dataclass_fields__", ())
 
 
 def _parts(args: argparse.Namespace, labels: Any) -> Any:

@@ -52,6 +52,8 @@ class Result:
         With ``record="trajectory"``: "x0" (t, d) and, where there are workers' models, "x" (t, m, d).
     seconds : float
         Time spent in iterations, without evaluation.
+    metrics : dict
+        All curves by name: the four above, and whatever else the loss's ``evaluate`` gave.
     """
 
     config: dict[str, Any]
@@ -65,6 +67,10 @@ class Result:
     eliminated: dict[int, int] = field(default_factory=dict)
     trajectory: dict[str, Array] | None = None
     seconds: float = 0.0
+    metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.metrics = {name: getattr(self, name) for name in _CURVES[1:]} | self.metrics
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one ``.npz`` file, whole or not at all."""
@@ -74,6 +80,8 @@ class Result:
             arrays["x"] = self.x
         for name, values in (self.trajectory or {}).items():
             arrays[f"trajectory_{name}"] = values
+        for name in self.metrics.keys() - set(_CURVES):
+            arrays[f"metric_{name}"] = np.asarray(self.metrics[name], np.float64)
         about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
         write_npz(path, arrays, about)
 
@@ -89,7 +97,6 @@ class Result:
             check_layout(found, _layout(found))
 
         arrays, about = read_npz(path, check)
-        trajectory = {n.removeprefix("trajectory_"): v for n, v in arrays.items() if n.startswith("trajectory_")}
         try:
             return cls(
                 config=dict(about["config"]),
@@ -97,15 +104,16 @@ class Result:
                 x0=arrays["x0"],
                 x=arrays.get("x"),
                 eliminated={int(worker): int(k) for worker, k in about["eliminated"].items()},
-                trajectory=trajectory or None,
+                trajectory=under("trajectory_", arrays) or None,
                 seconds=float(about["seconds"]),
+                metrics=under("metric_", arrays),
             )
         except (AttributeError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)}: not a result of byzadmm ({error})") from error
 
     def table(self) -> list[dict[str, float]]:
         """One row per evaluation, the columns that the run has."""
-        columns = {name: getattr(self, name) for name in _CURVES}
+        columns = {"iterations": self.iterations} | self.metrics
         kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
         return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
 
@@ -119,8 +127,8 @@ class Result:
         The label says which algorithm and rule it is by default. Color and line are those of the algorithm in every
         picture of byzadmm; if the axes have a curve of that color already, another one.
         """
-        if metric not in _CURVES[1:]:
-            raise ValueError(f"metric: expected one of {', '.join(_CURVES[1:])}; got {metric!r}")
+        if metric not in self.metrics:
+            raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
         if ax is None:
             from matplotlib import pyplot
 
@@ -132,7 +140,7 @@ class Result:
         name, usual = label_of(self.config["algorithm"])
         look = styles([name], [to_hex(line.get_color()) for line in ax.get_lines()])[name]
         given = usual if label is None else label
-        ax.plot(self.iterations, getattr(self, metric), label=given, color=look.color, linestyle=look.line)
+        ax.plot(self.iterations, self.metrics[metric], label=given, color=look.color, linestyle=look.line)
         ax.set_xlabel("iterations")
         ax.set_ylabel(metric.replace("_", " "))
         ax.legend()
@@ -157,7 +165,12 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
     for name in ("x0", "x"):
         if name in wanted and f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *wanted[name][0]), kind
-    return wanted
+    return wanted | {name: wanted["loss"] for name in found if name.startswith("metric_")}
+
+
+def under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays whose names begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def check_layout(found: dict[str, Found], wanted: dict[str, Found]) -> None:

@@ -1,48 +1,30 @@
 """Training under attack: joins data, partition, algorithm, attack and evaluation. Holds no arithmetic of its own.
 
-Built-in parts run as one native call from evaluation to evaluation; a user's own attack, rule or loss runs through the
-same kernels one iteration at a time. Both paths give the same bits, for every thread count and evaluation interval.
+Built-in parts run as one native call from evaluation to evaluation; an attack, rule, loss or algorithm of your own runs
+through the same kernels one iteration at a time. Both paths give the same bits, for every thread count and evaluation
+interval.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-import time
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from byzadmm import _core, losses, steps
-from byzadmm._arrays import Array, as_index, as_samples
-from byzadmm._atomic import prepare
-from byzadmm._describe import describe, settings_of
-from byzadmm._roles import Master, State, Workers, checked_start, checked_vector, play
-from byzadmm._saga import Samples
-from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
-from byzadmm.algorithms import ADMM, RSA, SGD
-from byzadmm.attacks import HONEST, Attack, Spec
+from byzadmm import _core
+from byzadmm._validation import check_int
+from byzadmm.algorithms.base import Algorithm
+from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
-from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
+from byzadmm.results import Result
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.run import Progress, local, reporter, train
 
 __all__ = ["simulate", "simulate_many"]
-
-Algorithm = ADMM | RSA | SGD
-Progress = Callable[[int, int], None]
-
-#: Training rows on which the loss is evaluated: all, or this many spread evenly.
-LOSS_SAMPLES = 5000
-
-_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
-
-# What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
-_HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
 
 
 def simulate(
@@ -77,7 +59,7 @@ def simulate(
         Of ``byzadmm.datasets``; None with a loss that needs none.
     parts : list of index arrays, one per worker, or None
         Of ``byzadmm.partition``.
-    algorithm : ADMM, RSA or SGD
+    algorithm : ADMM, RSA, SGD, or another algorithms.Algorithm
     attack : Attack, callable or None
         None: the Byzantine workers are honest (Ideal SGD leaves them out all the same).
     n_byzantine : int
@@ -93,9 +75,10 @@ def simulate(
     dtype : "float32" or "float64"
     threads : int
         0: choose.
-    loss : "softmax", losses.Quadratic, or an object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k)``
+    loss : "softmax", or an object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k)``
+        Of ``byzadmm.losses`` or your own; such an object keeps its own seed and batch size.
     x0_init, x_init : (d,) and (m, d) arrays
-        Zeros without them.
+        By default what the loss says (``initial``), or zeros.
     first_k : int
         Number of the first iteration in step sizes and attacks.
     record : None or "trajectory"
@@ -123,366 +106,28 @@ def simulate(
     >>> bool(run.accuracy[-1] > 0.88)
     True
     """
-    setup = _Setup.build(
-        dataset, parts, algorithm, attack, n_byzantine, byzantine, batch_size, rho, seed, dtype, threads, loss, first_k
+    run = Experiment(
+        dataset,
+        parts,
+        algorithm=algorithm,
+        attack=attack,
+        n_byzantine=n_byzantine,
+        byzantine=byzantine,
+        iterations=iterations,
+        batch_size=batch_size,
+        rho=rho,
+        eval_every=eval_every,
+        seed=seed,
+        dtype=dtype,
+        threads=threads,
+        loss=loss,
+        x0_init=x0_init,
+        x_init=x_init,
+        first_k=first_k,
+        record=record,
+        optimum=optimum,
     )
-    run = _Run(setup, setup.initial_state(x0_init, x_init), iterations, eval_every, record, optimum)
-    return run.train(setup.advance, progress=progress, checkpoint=checkpoint)
-
-
-class _Run:
-    """A checked experiment from its first iteration to its result, whoever does the iterations."""
-
-    def __init__(
-        self, setup: _Setup, state: State, iterations: Any, eval_every: Any, record: Any, optimum: Any, **more: Any
-    ) -> None:
-        self.setup, self.state = setup, state
-        self.total = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
-        self.interval = check_int(eval_every, "eval_every", low=1)
-        if record is not None:
-            check_choice(record, "record", ("trajectory",))
-        self.goal = None if optimum is None else checked_vector(optimum, "optimum", setup.d)
-        self.history = _History(setup, self.goal, record is not None)
-        self.config = setup.describe() | {"iterations": self.total, "eval_every": self.interval, "record": record}
-        self.config |= more
-
-    def fingerprint(self) -> str:
-        """Of the run before its first iteration."""
-        return _fingerprint(self.config, self.state, self.setup, self.goal)
-
-    def train(
-        self,
-        advance: Callable[[State, int, int], None],
-        *,
-        progress: bool | Progress | None,
-        checkpoint: str | os.PathLike[str] | None,
-        begin: Callable[[int], None] = lambda done: None,
-    ) -> Result:
-        """From evaluation to evaluation: ``advance(state, first, count)`` moves ``state`` on, in place.
-
-        ``begin(done)`` is called once the state is that of a checkpoint, or the first one.
-        """
-        state, history, total = self.state, self.history, self.total
-        fingerprint = self.fingerprint() if checkpoint is not None else ""
-        done, seconds = 0, 0.0
-        if checkpoint is not None:
-            prepare(checkpoint, "checkpoint")
-        if checkpoint is not None and Path(checkpoint).exists():
-            done, seconds = _resume(checkpoint, fingerprint, state, history, total)
-            history.keep_only([k for k in history.iterations if k % self.interval == 0 or k == total])
-        if not history.iterations:
-            history.evaluate(0, state)
-        begin(done)
-        report, close = _reporter(progress)
-        try:
-            report(done, total)
-            while done < total:
-                count = min(self.interval - done % self.interval, total - done)
-                start = time.perf_counter()
-                advance(state, self.setup.first_k + done, count)
-                seconds += time.perf_counter() - start
-                done += count
-                history.evaluate(done, state)
-                if checkpoint is not None:
-                    write_npz(
-                        checkpoint,
-                        {f"state_{name}": array for name, array in state.items()} | history.arrays(),
-                        {"fingerprint": fingerprint, "done": done, "seconds": seconds},
-                    )
-                report(done, total)
-        finally:
-            close()
-        return history.result(self.config, state, seconds)
-
-
-@dataclass
-class _Setup:
-    """A checked experiment: everything that does not change while it runs."""
-
-    algorithm: Algorithm
-    attack: Attack | Callable[..., Any] | None
-    byzantine: list[int]
-    m: int
-    d: int
-    rho: float
-    seed: int
-    dtype: np.dtype[Any]
-    threads: int
-    first_k: int
-    batch_size: int
-    loss: Any
-    dataset: Dataset | None
-    native_loss: _core.Loss | None
-    samples: Samples | None
-    spec: Spec | None
-    labels: dict[str, Any]
-    inputs: list[Array]
-
-    @classmethod
-    def build(
-        cls,
-        dataset: Dataset | None,
-        parts: Sequence[Any] | None,
-        algorithm: Any,
-        attack: Any,
-        n_byzantine: Any,
-        byzantine: Any,
-        batch_size: Any,
-        rho: Any,
-        seed: Any,
-        dtype: Any,
-        threads: Any,
-        loss: Any,
-        first_k: Any,
-    ) -> _Setup:
-        if not isinstance(algorithm, (ADMM, RSA, SGD)):
-            raise TypeError(f"algorithm: expected ADMM, RSA or SGD, got {type(algorithm).__name__}")
-        if attack is not None and not callable(attack):
-            raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
-        if dataset is not None and not isinstance(dataset, Dataset):
-            raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets or None, got {type(dataset).__name__}")
-        kind = _float_type(dtype)
-        batch = check_int(batch_size, "batch_size", low=1)
-        if batch >= 2**31:
-            raise ValueError(f"batch_size: expected less than 2**31, got {batch}")
-        key = check_int(seed, "seed", low=0, high=2**64 - 1)
-        softmax = isinstance(loss, str)
-        if softmax:
-            check_choice(loss, "loss", ("softmax",))
-            if dataset is None or parts is None:
-                raise TypeError("loss: 'softmax' needs a dataset and parts")
-            indices = _check_parts(parts, len(dataset.train_x))
-            m = len(indices)
-            d = dataset.n_classes * (dataset.train_x.shape[1] + 1)
-        else:
-            if not isinstance(loss, losses.Loss):
-                raise TypeError(
-                    f"loss: expected 'softmax', losses.Quadratic, or an object with dim, n_workers and gradient; got "
-                    f"{type(loss).__name__}"
-                )
-            m, d = check_int(loss.n_workers, "loss.n_workers", low=1), check_int(loss.dim, "loss.dim", low=1)
-        liars = _check_byzantine(n_byzantine, byzantine, m)
-        poisons = isinstance(attack, Attack) and attack.poisons_labels
-        if poisons and not softmax:
-            raise ValueError(f"attack: {type(attack).__name__} needs the softmax loss")
-        # Without an attack a Byzantine worker is one of the others; only Ideal SGD knows it as absent.
-        ideal = isinstance(algorithm, SGD) and algorithm.ideal
-        active = liars if attack is not None or ideal else []
-        spec: Spec | None = HONEST
-        if isinstance(attack, Attack):
-            spec = attack.spec(algorithm, m, len(active))
-        elif attack is not None:
-            spec = None
-        if isinstance(algorithm, SGD):
-            algorithm.native_rule(m - (len(active) if ideal else 0), m)  # an illegal f is an error now
-            if algorithm.variance_reduction is not None and not softmax:
-                raise ValueError(
-                    f"variance_reduction: needs the softmax loss, whose gradients belong to samples; got "
-                    f"{type(loss).__name__}"
-                )
-        _check_range(kind, algorithm, attack, spec, dataset if softmax else None, loss)
-        native: _core.Loss | None = None
-        samples: Samples | None = None
-        inputs: list[Array] = []
-        if softmax and dataset is not None:
-            poisoned = np.zeros(m, np.bool_)
-            poisoned[active if poisons else []] = True
-            labels = as_index(dataset.train_y, "train_y")
-            native = _core.Loss.softmax(
-                as_samples(dataset.train_x),
-                labels,
-                np.ascontiguousarray(dataset.n_classes - 1 - labels) if poisons else labels,
-                np.concatenate(indices),
-                np.cumsum([0, *(len(part) for part in indices)], dtype=np.int64),
-                poisoned,
-                dataset.n_classes,
-                float(dataset.scale),
-                batch,
-                key,
-                kind == np.float32,
-            )
-            inputs = [dataset.train_x, labels, *indices, dataset.test_x, dataset.test_y]
-            flipped = frozenset(active) if poisons else frozenset()
-            samples = Samples(dataset.train_x, labels, indices, dataset.n_classes, float(dataset.scale), flipped)
-        elif isinstance(loss, losses.Quadratic):
-            a, b = (checked_start(getattr(loss, name), f"loss.{name}", (m, d), kind) for name in ("a", "b"))
-            native = _core.Loss.quadratic(a, b, loss.noise, key)
-            inputs = [loss.a, loss.b]
-        described = {
-            "dataset": dataset.name if dataset is not None else None,
-            "scale": float(dataset.scale) if dataset is not None else None,
-            "loss": describe(loss),
-            "attack": attack.describe() if isinstance(attack, Attack) else describe(attack),
-            "byzantine": liars,
-        }
-        return cls(
-            algorithm=algorithm,
-            attack=attack,
-            byzantine=active,
-            m=m,
-            d=d,
-            rho=check_real(rho, "rho", low=0.0, dtype=kind),
-            seed=key,
-            dtype=kind,
-            threads=check_threads(threads),
-            first_k=check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS),
-            batch_size=batch,
-            loss=loss,
-            dataset=dataset,
-            native_loss=native,
-            samples=samples,
-            spec=spec,
-            labels=described,
-            inputs=inputs,
-        )
-
-    def describe(self) -> dict[str, Any]:
-        return self.labels | {
-            "version": _core.__version__,
-            "algorithm": self.algorithm.describe(),
-            "n_workers": self.m,
-            "dim": self.d,
-            "batch_size": self.batch_size,
-            "rho": self.rho,
-            "seed": self.seed,
-            "dtype": str(self.dtype),
-            "first_k": self.first_k,
-        }
-
-    def initial_state(self, x0_init: Any, x_init: Any) -> State:
-        """x0, who was thrown out, what the workers hold, and what the Byzantine ones sent."""
-        master = Master(self, x0_init).state()
-        # What the master heard is what the workers sent: no need to keep it twice.
-        own = {name: array for name, array in master.items() if name not in _HEARD}
-        return own | Workers(self, range(self.m), x_init).state()
-
-    def advance(self, state: State, first: int, count: int) -> None:
-        """Iterations ``first .. first+count-1``, natively if every part is native."""
-        rule = self.algorithm.native_rule(self.m) if isinstance(self.algorithm, SGD) else (0, 0, 0.0, 0)
-        if self.native_loss is not None and self.spec is not None and rule is not None:
-            self._advance_fused(state, first, count, rule)
-        else:
-            self._advance_stepwise(state, first, count)
-
-    def step_sizes(self, name: str, first: int, count: int = 1) -> Array:
-        """Of iterations ``first .. first+count-1``."""
-        return steps.evaluate(getattr(self.algorithm, name), name, first, count, self.dtype)
-
-    def _advance_fused(self, state: State, first: int, count: int, rule: tuple[int, int, float, int]) -> None:
-        assert self.native_loss is not None
-        assert self.spec is not None
-        tail = (first, self.byzantine, self.spec, self.seed, self.threads)
-        algorithm = self.algorithm
-        if isinstance(algorithm, SGD):
-            alpha = self.step_sizes("step", first, count)
-            momentum = float(algorithm.momentum)
-            _core.run_sgd(self.native_loss, state, rule, self.rho, momentum, algorithm.ideal, alpha, *tail)
-            return
-        master = self.step_sizes("master_step", first, count)
-        worker = self.step_sizes("worker_step", first, count)
-        if isinstance(algorithm, ADMM):
-            _core.run_admm(self.native_loss, state, algorithm.lam, algorithm.beta, self.rho, master, worker, *tail)
-        else:
-            _core.run_rsa(self.native_loss, state, algorithm.lam, self.rho, master, worker, *tail)
-
-    def _advance_stepwise(self, state: State, first: int, count: int) -> None:
-        """The same by the two sides of a round, a call from Python for every kernel."""
-        workers, master = Workers(self, range(self.m)), Master(self)
-        workers.restore(state)
-        dual = isinstance(self.algorithm, ADMM)
-        heard = {name: workers.outgoing(*parts) for name, parts in _HEARD.items()} if dual else {}
-        master.restore(state | heard)
-        for k in range(first, first + count):
-            play(k, master, lambda k, x0: (workers.answer(k, x0), None))
-        state |= workers.state()
-
-
-class _History:
-    """The curves of a run, measured from outside: nothing here touches the state."""
-
-    def __init__(self, setup: _Setup, optimum: Array | None, keep: bool) -> None:
-        self.setup, self.optimum, self.keep = setup, optimum, keep
-        self.iterations: list[int] = []
-        self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
-        self.trajectory: dict[str, list[Array]] = {}
-        self.regular = np.setdiff1d(np.arange(setup.m), setup.byzantine).tolist()
-        if setup.dataset is not None:
-            n = len(setup.dataset.train_x)
-            rows = np.arange(n) if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
-            self.rows = rows[None].astype(np.int64)
-            self.train_x, self.train_y = as_samples(setup.dataset.train_x), as_index(setup.dataset.train_y, "train_y")
-            self.test_x, self.test_y = as_samples(setup.dataset.test_x), as_index(setup.dataset.test_y, "test_y")
-
-    def evaluate(self, done: int, state: State) -> None:
-        setup, x0 = self.setup, state["x0"]
-        accuracy, loss, distance = np.nan, np.nan, np.nan
-        if setup.dataset is not None and isinstance(setup.loss, str):
-            model = x0.reshape(1, setup.dataset.n_classes, -1)
-            scale = float(setup.dataset.scale)
-            predicted = np.empty(len(self.test_x), np.int64)
-            _core.softmax_predict(model, self.test_x, predicted, scale, True, setup.threads)
-            accuracy = float(np.mean(predicted == self.test_y))
-            samples = (self.train_x, self.train_y, self.rows)
-            loss = float(_core.softmax_loss(model, *samples, scale, True, setup.threads)[0])
-        gap = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
-            if hasattr(setup.loss, "value"):
-                loss = float(setup.loss.value(x0))
-            if "x" in state and self.regular:  # worker by worker: all at once would be a copy of the state, and larger
-                gap = float(np.mean([_distance(state["x"][i], x0) for i in self.regular]))
-            if self.optimum is not None:
-                distance = _distance(x0, self.optimum)
-        self.iterations.append(done)
-        for name, value in zip(self.curves, (accuracy, loss, gap, distance), strict=True):
-            self.curves[name].append(value)
-        if self.keep:
-            for name in ("x0", "x"):
-                if name in state:
-                    self.trajectory.setdefault(name, []).append(state[name].copy())
-
-    def arrays(self) -> dict[str, Array]:
-        """For a checkpoint."""
-        arrays = {"iterations": np.array(self.iterations, np.int64)}
-        arrays |= {name: np.array(values) for name, values in self.curves.items()}
-        return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
-
-    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
-        """Shape and dtype of :meth:`arrays`, given how many evaluations a checkpoint has."""
-        t = next(iter(found["iterations"][0]), 0) if "iterations" in found else 0
-        wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in self.curves}
-        wanted["iterations"] = (t,), np.dtype(np.int64)
-        for name in ("x0", "x") if self.keep else ():
-            if name in state:
-                wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
-        return wanted
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.iterations = arrays["iterations"].tolist()
-        self.curves = {name: arrays[name].tolist() for name in self.curves}
-        self.trajectory = {
-            name.removeprefix("trajectory_"): list(values)
-            for name, values in arrays.items()
-            if name.startswith("trajectory_")
-        }
-
-    def keep_only(self, iterations: list[int]) -> None:
-        """Forget the end of a shorter run, where this one does not evaluate."""
-        wanted = set(iterations)
-        kept = [t for t, k in enumerate(self.iterations) if k in wanted]
-        for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
-            values[:] = [values[t] for t in kept]  # type: ignore[index]
-
-    def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
-        return Result(
-            config=config,
-            iterations=np.array(self.iterations, np.int64),
-            **{name: np.array(values) for name, values in self.curves.items()},
-            x0=state["x0"],
-            x=state.get("x"),
-            eliminated={int(i): int(state["eliminated"][i]) for i in np.flatnonzero(state["eliminated"] >= 0)},
-            trajectory={name: np.array(values) for name, values in self.trajectory.items()} or None,
-            seconds=seconds,
-        )
+    return train(run, *local(run), progress=progress, checkpoint=checkpoint)
 
 
 def simulate_many(
@@ -526,7 +171,7 @@ def simulate_many(
     # A run with an impossible number of iterations fails by itself, later.
     wanted = [config.get("iterations", 1000) for config in todo]
     total = sum(max(int(number), 0) for number in wanted if isinstance(number, (int, np.integer)))
-    report, close = _reporter(progress)
+    report, close = reporter(progress)
     results: list[Result | Exception] = [RuntimeError("not run")] * len(todo)
 
     def run(number: int) -> Result:
@@ -561,113 +206,3 @@ def simulate_many(
     finally:
         close()
     return results
-
-
-# --- small checks and helpers ----------------------------------------------------------------------------------------
-
-
-def _check_parts(parts: Sequence[Any], n: int) -> list[Array]:
-    if not isinstance(parts, Iterable):
-        raise TypeError(f"parts: expected a list of index arrays, one per worker, got {type(parts).__name__}")
-    checked = [as_index(part, f"parts[{i}]") for i, part in enumerate(parts)]
-    if not checked:
-        raise ValueError("parts: expected at least one worker, got none")
-    for i, part in enumerate(checked):
-        if part.ndim != 1 or part.size == 0:
-            raise ValueError(f"parts[{i}]: expected a list of at least one sample, got shape {part.shape}")
-        if part.min() < 0 or part.max() >= n:
-            raise ValueError(f"parts[{i}]: expected indices in [0, {n}), got {part.min()} to {part.max()}")
-    return checked
-
-
-def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
-    q = check_int(n_byzantine, "n_byzantine", low=0, high=m)
-    if byzantine is None:
-        return list(range(m - q, m))
-    liars = sorted(check_workers(byzantine, "byzantine", m))
-    if q not in (0, len(liars)):
-        raise ValueError(f"byzantine: names {len(liars)} workers, but n_byzantine={q}")
-    return liars
-
-
-def _float_type(dtype: Any) -> np.dtype[Any]:
-    try:
-        name = np.dtype(dtype).name if dtype is not None else None
-    except TypeError:
-        name = None
-    if name not in ("float32", "float64"):
-        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
-    kind: np.dtype[Any] = np.dtype(name)
-    return kind
-
-
-def _check_range(
-    kind: np.dtype[Any], algorithm: Algorithm, attack: Any, spec: Spec | None, dataset: Dataset | None, loss: Any
-) -> None:
-    """Every number of a run must be one in its dtype: none infinite, none zero that has to be positive."""
-    for name in ("lam", "beta"):
-        if hasattr(algorithm, name):
-            check_real(getattr(algorithm, name), name, low=0.0, strict=True, dtype=kind)
-    if isinstance(algorithm, SGD) and kind.type(algorithm.momentum) >= 1:
-        raise ValueError(f"momentum: expected a number in [0, 1) in {kind}, got {algorithm.momentum!r}")
-    if dataset is not None:
-        check_real(dataset.scale, "scale", low=0.0, strict=True, dtype=kind)
-    if isinstance(loss, losses.Quadratic):
-        check_real(loss.noise, "loss.noise", low=0.0, dtype=kind)
-    if isinstance(attack, Attack):
-        for name, value in settings_of(attack).items():
-            if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
-                check_real(value, f"attack: {name}", dtype=kind)
-    if spec is not None and not np.isnan(spec[1]):  # a strength made of the algorithm's settings
-        check_real(spec[1], "attack: strength", dtype=kind)
-
-
-def _distance(x: Array, y: Array) -> float:
-    return float(np.linalg.norm(x.astype(np.float64) - y))
-
-
-def _fingerprint(config: dict[str, Any], state: State, setup: _Setup, optimum: Array | None) -> str:
-    """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it.
-
-    Functions of a user's own are known by name only, objects by class and attributes.
-    """
-    same = {name: value for name, value in config.items() if name not in ("iterations",)}
-    arrays = [describe(array) for array in (*state.values(), *setup.inputs, optimum)]
-    return hashlib.sha256(repr((sorted(same.items()), arrays)).encode()).hexdigest()
-
-
-def _resume(path: Any, fingerprint: str, state: State, history: _History, total: int) -> tuple[int, float]:
-    def check(about: dict[str, Any], found: dict[str, Found]) -> None:
-        if about.get("fingerprint") != fingerprint:
-            return
-        check_int(about.get("done"), "done", low=0)
-        check_real(about.get("seconds"), "seconds", low=0.0)
-        held: dict[str, Found] = {f"state_{name}": (array.shape, array.dtype) for name, array in state.items()}
-        check_layout(found, held | history.layout(found, state))
-
-    try:
-        arrays, about = read_npz(path, check)
-    except ValueError as error:
-        warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
-        return 0, 0.0
-    if about.get("fingerprint") != fingerprint:
-        raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")
-    if about["done"] > total:
-        raise ValueError(f"checkpoint: {os.fspath(path)} is at iteration {about['done']}, beyond iterations={total}")
-    for name in state:
-        state[name][...] = arrays[f"state_{name}"]
-    history.restore(arrays)
-    return int(about["done"]), float(about["seconds"])
-
-
-def _reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], None]]:
-    if progress is None or progress is False:
-        return (lambda done, total: None), (lambda: None)
-    if callable(progress):
-        return progress, (lambda: None)
-    if progress is not True:
-        raise TypeError(f"progress: expected None, True or a callable, got {type(progress).__name__}")
-    from byzadmm._progress import Bar
-
-    bar = Bar("iterations")
-    return bar.update, bar.close

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from byzadmm._validation import check_real
 
-__all__ = ["Step", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
+__all__ = ["Step", "at", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
 
 Step = Callable[[int], float]
 
@@ -144,3 +144,8 @@ def evaluate(step: Step, name: str, first: int, count: int, dtype: Any = np.floa
         beyond = f" (infinite in {np.dtype(dtype).name})" if 0 <= value < math.inf else ""
         raise ValueError(f"{name}: expected a finite number >= 0 at k={first + wrong[0]}, got {value!r}{beyond}")
     return values
+
+
+def at(step: Step, name: str, k: int, dtype: Any = np.float64) -> float:
+    """The step size of iteration ``k``, checked like those of :func:`evaluate`."""
+    return float(evaluate(step, name, k, 1, dtype)[0])

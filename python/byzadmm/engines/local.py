@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from byzadmm._arrays import Array
-from byzadmm._roles import Workers
 from byzadmm.engines.training import Event, Experiment, Replies, lead, on_the_wire
 from byzadmm.results import Result
+from byzadmm.training.workers import Workers
 
 __all__ = ["LocalEngine", "simulate"]
 
@@ -26,24 +26,24 @@ class LocalEngine:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        setup = experiment.setup
-        self.workers = Workers(setup, range(setup.m), experiment.arguments["x_init"])
+        self.workers = Workers(experiment, range(experiment.m))
         self.events: list[Event] = []
-        self._all = np.ones(setup.m, np.bool_)
+        self._all = np.ones(experiment.m, np.bool_)
 
     def start(self, done: int, x0: Array, token: int) -> None:
         """Nothing to wait for."""
 
     def exchange(self, k: int, x0: Array, deadline: float = np.inf) -> Replies:
         """Round ``k``; there is no deadline to miss."""
-        wire, dtype = self.experiment.wire, self.experiment.setup.dtype
+        wire, dtype = self.experiment.wire, self.experiment.dtype
         shown = on_the_wire(x0, wire).astype(dtype, copy=False)
         answers = on_the_wire(self.workers.answer(k, shown), wire, self.experiment.shrink)
         return Replies(answers.astype(dtype, copy=False), self._all)
 
     def report(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
         """The workers' models."""
-        return Replies(self.workers.state()["x"], self._all) if self.experiment.has_models else None
+        models = self.workers.state().get("x")
+        return None if models is None else Replies(models, self._all)
 
     def rank_of(self, worker: int) -> int:
         """There is one process."""

@@ -25,7 +25,6 @@ import numpy as np
 from byzadmm import _core
 from byzadmm._arrays import Array
 from byzadmm._atomic import prepare
-from byzadmm._roles import Workers, message_bound
 from byzadmm._validation import check_real
 from byzadmm.engines import _launch
 from byzadmm.engines.messages import (
@@ -46,6 +45,8 @@ from byzadmm.engines.messages import (
 from byzadmm.engines.report import RankReport, RunReport
 from byzadmm.engines.training import Event, Experiment, Replies, lead, on_the_wire
 from byzadmm.results import Result, read_npz, write_npz
+from byzadmm.training.master import message_bound
+from byzadmm.training.workers import Workers
 
 __all__ = ["Job", "share"]
 
@@ -611,7 +612,7 @@ class _Engine:
 
     def __init__(self, hub: _Hub, experiment: Experiment, number: int, patience: float) -> None:
         self.hub, self.experiment, self.number, self.patience = hub, experiment, number, patience
-        setup = experiment.setup
+        setup = experiment
         self.events = hub.events = []
         hub.lost, hub.round, hub.seconds_checking = [], 0, 0.0
         # The master keeps the answers of two rounds; those of the next go into the third.
@@ -640,7 +641,7 @@ class _Engine:
         self._done = done
         self._first = pack(Kind.START, x0[None].copy(), run=self.number, round=done, token=token)
         self.hub.round = done
-        self._restored = np.zeros((self.experiment.setup.m, 1))
+        self._restored = np.zeros((self.experiment.m, 1))
         self._begin()
         for link in self.hub.links:
             if link.workers and link.gone is None and link.owed is None:
@@ -663,7 +664,7 @@ class _Engine:
         present = self._begin()
         message = pack(Kind.ROUND, on_the_wire(x0, self.experiment.wire)[None], run=self.number, round=k)
         messages = next(self._turns)
-        self._ask(Kind.ROUND, k, message, self.experiment.setup.d, self.experiment.wire.name, messages)
+        self._ask(Kind.ROUND, k, message, self.experiment.d, self.experiment.wire.name, messages)
         asked = time.perf_counter()
         hub.collect(deadline)
         lost, hub.lost = hub.lost, []
@@ -685,7 +686,7 @@ class _Engine:
     def report(self, done: int, save: bool, deadline: float) -> Replies | None:
         """The models of every rank that owes nothing, in the run's own type."""
         self._since_last()
-        has_models, setup = self.experiment.has_models, self.experiment.setup
+        has_models, setup = self.experiment.has_models, self.experiment
         if not (has_models or save):
             return None
         present = self._begin()
@@ -703,7 +704,7 @@ class _Engine:
         """The links stay: they are the job's."""
 
     def _begin(self) -> Array:
-        self.hub.present, self.hub.good = (np.zeros(self.experiment.setup.m, np.bool_) for _ in range(2))
+        self.hub.present, self.hub.good = (np.zeros(self.experiment.m, np.bool_) for _ in range(2))
         return self.hub.present
 
     def _start(self, link: _Link) -> None:
@@ -760,7 +761,7 @@ class _Desk:
             try:
                 if header.kind == Kind.START:
                     experiment = build()
-                    mine = share(experiment.setup.m, self.rank, self.size)
+                    mine = share(experiment.m, self.rank, self.size)
                     side = _Side(experiment, mine, checkpoint, header, body(message, header)[0])
                     numbers = np.full((len(side.mine), 1), float(side.restored))
                 else:
@@ -828,7 +829,7 @@ class _Side:
     def __init__(self, experiment: Experiment, mine: range, checkpoint: Any, header: Header, x0: Array) -> None:
         self.experiment, self.mine, self.checkpoint, self.token = experiment, mine, checkpoint, header.token
         self._ending = f".w{mine.start}-{mine.stop - 1}.npz"
-        self.workers = Workers(experiment.setup, mine, experiment.arguments["x_init"])
+        self.workers = Workers(experiment, mine)
         if checkpoint is not None:
             prepare(checkpoint, "checkpoint")
         self.restored = header.round == 0 or self._load(header.round)
@@ -838,7 +839,7 @@ class _Side:
 
     def answer(self, header: Header, message: Bytes) -> Array:
         """To a question about a round, or for a report."""
-        experiment, setup = self.experiment, self.experiment.setup
+        experiment, setup = self.experiment, self.experiment
         if header.kind == Kind.ROUND:
             x0 = body(message, header)[0].astype(setup.dtype)
             return on_the_wire(self.workers.answer(header.round, x0), experiment.wire, experiment.shrink)

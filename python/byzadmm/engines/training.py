@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from byzadmm._arrays import Array, as_float
-from byzadmm._roles import Master, Workers, play
-from byzadmm._validation import check_choice, check_real
-from byzadmm.algorithms import ADMM, SGD
+from byzadmm._arrays import Array
 from byzadmm.results import Result
-from byzadmm.simulation import Progress, _Run, _Setup, simulate
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.master import Mask, Master, play
+from byzadmm.training.run import Progress, train
 
 __all__ = ["Engine", "Event", "Experiment", "Replies", "lead", "on_the_wire"]
-
-Mask = NDArray[np.bool_]
-
 
 class Replies(NamedTuple):
     """What came back in a round.
@@ -97,43 +91,6 @@ class Engine(Protocol):
         """Let go of the workers."""
 
 
-class Experiment:
-    """The arguments of :func:`byzadmm.simulate`, checked, as both sides of an engine need them.
-
-    Parameters
-    ----------
-    dataset, parts, settings
-        Arguments of ``simulate``.
-    wire : None, "float32" or "float64"
-        Type of the numbers that travel; the run's own without it.
-    """
-
-    def __init__(self, dataset: Any, parts: Any, settings: dict[str, Any], wire: str | None = None) -> None:
-        call = inspect.signature(simulate).bind(dataset, parts, **settings)
-        call.apply_defaults()
-        self.arguments: dict[str, Any] = call.arguments
-        names = list(inspect.signature(_Setup.build).parameters)
-        self.setup = _Setup.build(**{name: self.arguments[name] for name in names})
-        Workers(self.setup, [], self.arguments["x_init"])  # a wrong x_init is an error now, on every side
-        self.wire = np.dtype(
-            self.setup.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
-        ).newbyteorder("<")
-        #: A dual must not leave its range on the way.
-        self.shrink = isinstance(self.setup.algorithm, ADMM)
-        if isinstance(self.setup.algorithm, ADMM):
-            check_real(self.setup.algorithm.lam, "lam", low=0.0, strict=True, dtype=self.wire)
-        self.has_models = not isinstance(self.setup.algorithm, SGD)
-
-    def first_models(self) -> Array | None:
-        """Where the workers' models begin, (m, d); None for SGD."""
-        if not self.has_models:
-            return None
-        models = np.zeros((self.setup.m, self.setup.d), self.setup.dtype)
-        if self.arguments["x_init"] is not None:
-            models[:] = as_float(self.arguments["x_init"], "x_init")
-        return models
-
-
 def on_the_wire(numbers: Array, wire: np.dtype[Any], shrink: bool = False) -> Array:
     """``numbers`` in the type that travels, rounded to nearest, or toward zero with ``shrink``.
 
@@ -183,17 +140,14 @@ def lead(
     Result
         To the bit that of ``simulate``, if every worker answered every round in time.
     """
-    setup, given = experiment.setup, experiment.arguments
-    master = Master(setup, given["x0_init"])
-    models = experiment.first_models()
-    state = master.state() | ({} if models is None else {"x": models})
-    run = _Run(
-        setup,
-        state,
-        *(given[name] for name in ("iterations", "eval_every", "record", "optimum")),
-        wire=experiment.wire.name,
-    )
-    token = int(run.fingerprint()[:8], 16) if checkpoint is not None else 0
+    master = Master(experiment)
+    state = master.state()
+    if experiment.has_models:
+        state["x"] = experiment.models(range(experiment.m))
+    config = {"wire": experiment.wire.name}
+    token = 0
+    if checkpoint is not None:
+        token = int(experiment.fingerprint(experiment.describe() | config, state)[:8], 16)
     heard: list[Replies] = []
 
     def begin(done: int) -> None:
@@ -217,13 +171,13 @@ def lead(
                     what = "out_of_range" if finite else "non_finite"
                     engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))
             if watch is not None:
-                watch(k - setup.first_k + 1)
-        replies = engine.report(first + count - setup.first_k, checkpoint is not None, deadline)
+                watch(k - experiment.first_k + 1)
+        replies = engine.report(first + count - experiment.first_k, checkpoint is not None, deadline)
         if replies is not None:
             state["x"][replies.present] = replies.messages[replies.present]
         state |= master.state()
 
-    return run.train(advance, progress=progress, checkpoint=checkpoint, begin=begin)
+    return train(experiment, state, advance, progress=progress, checkpoint=checkpoint, begin=begin, **config)
 
 
 def _spans(workers: Sequence[int]) -> str:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from byzadmm._atomic import save_picture
-from byzadmm.algorithms import SGD
 from byzadmm.catalogue import styles
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
                     color="white" if legal and values[i, j] < 60 else "black",
                     bbox=None if legal else {"facecolor": "0.93", "edgecolor": "none", "pad": 1.5},
                 )
-    others = [i for i, curve in enumerate(rows) if not isinstance(curve.algorithm, SGD)]
+    others = [i for i, curve in enumerate(rows) if curve.algorithm.message != "gradient"]
     if others and others[0]:  # the rules of SGD end here
         ax.axhline(others[0] - 0.5, color="white", linewidth=3)
     ax.set_yticks(range(len(rows)), [_literal(curve.label) for curve in rows], fontsize=12)
@@ -162,7 +161,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
 
 def _has_look(curve: Curve) -> bool:
     """Not so SGD with a rule of its own."""
-    return curve.kind != "sgd" or (isinstance(curve.algorithm, SGD) and curve.algorithm.rule == "mean")
+    return curve.kind != "sgd" or getattr(curve.algorithm, "rule", None) == "mean"
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from byzadmm import attacks, losses, partition, steps
 from byzadmm._comparison import make_rule
 from byzadmm._validation import check_choice, check_int, check_real
-from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.catalogue import LABELS
 from byzadmm.datasets import Dataset
 
@@ -78,7 +78,7 @@ class Curve:
     name: str
     kind: str
     label: str
-    algorithm: ADMM | RSA | SGD
+    algorithm: Algorithm
     printed: bool = False
     validation: float | None = None
 
@@ -138,22 +138,19 @@ class Settings:
         maps = self.heat_map or ((self.n_byzantine, self.partition),)
         return tuple(Case(attack, q, partition) for q, partition in maps for attack in self.attacks)
 
-    def algorithm(self, curve: Curve, case: Case) -> ADMM | RSA | SGD | None:
+    def algorithm(self, curve: Curve, case: Case) -> Algorithm | None:
         """What a curve runs with. In a heat map a rule's ``f`` is the number of liars, unless the file has one.
 
         None: nothing to run, as the rule does not bear that ``f``; or Ideal SGD, which no attack concerns, once more.
         """
         made = curve.algorithm
-        if not self.heat_map or not isinstance(made, SGD):
+        if not self.heat_map:
             return made
         if made.ideal:
             return made if case.attack is self.attacks[0] else None
-        q, rule = case.n_byzantine, made.rule
-        if isinstance(rule, tuple):  # objects know their f themselves
-            rule = tuple(replace(link, f=q) if getattr(link, "f", None) == 0 else link for link in rule)
-        made = replace(made, rule=rule, f=made.f or q)
+        made = made.declaring(case.n_byzantine)
         try:
-            made.native_rule(self.n_workers)
+            made.check(self.n_workers)
         except ValueError:
             return None
         return made
@@ -167,10 +164,10 @@ class Settings:
                 curve,
                 name=f"{curve.name}:lam={lam:g}",
                 label=f"{curve.kind.upper()}, λ = {lam:g}",
-                algorithm=replace(curve.algorithm, lam=lam),
+                algorithm=curve.algorithm.changed(lam=lam),
             )
             for curve in self.curves
-            if isinstance(curve.algorithm, ADMM)
+            if curve.kind == "admm"
             for lam in self.sweep
         )
 
@@ -324,12 +321,11 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         if case.n_byzantine > settings.n_workers:
             raise ValueError(f"n_byzantine: expected at most n_workers={settings.n_workers}, got {case.n_byzantine}")
     for curve in () if settings.heat_map else settings.curves:  # a heat map shows where a rule does not bear its f
-        if isinstance(curve.algorithm, SGD):
-            absent = settings.n_byzantine if curve.algorithm.ideal else 0
-            try:
-                curve.algorithm.native_rule(settings.n_workers - absent)
-            except ValueError as error:
-                raise ValueError(f"algorithms.{curve.name}: {error}") from error
+        absent = settings.n_byzantine if curve.algorithm.ideal else 0
+        try:
+            curve.algorithm.check(settings.n_workers - absent)
+        except ValueError as error:
+            raise ValueError(f"algorithms.{curve.name}: {error}") from error
     if settings.heat_map and (settings.sweep or settings.quadratic):
         raise ValueError("heat_map: not with a sweep or the quadratic example")
     if settings.sweep and not settings.all_curves():
@@ -466,7 +462,7 @@ def _sgd_options(kind: str, table: _Table) -> dict[str, Any]:
     return given
 
 
-def build_algorithm(kind: str, given: dict[str, Any]) -> ADMM | RSA | SGD:
+def build_algorithm(kind: str, given: dict[str, Any]) -> Algorithm:
     """The algorithm of that kind with these parameters."""
     if kind == "admm":
         return ADMM(**given)

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ import numpy as np
 from byzadmm import datasets, simulate_many, steps
 from byzadmm._atomic import prepare
 from byzadmm._validation import check_int, check_real
-from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import FIGURES, Curve, Settings, build_algorithm, load_settings, make_parts
+from byzadmm.figures.settings import FIGURES, Curve, Settings, load_settings, make_parts
 from byzadmm.results import Result
 
 __all__ = ["Tuned", "tune", "validation_split"]
@@ -352,14 +352,12 @@ def _steps(kind: str, trial: Trial, n_workers: int) -> dict[str, dict[str, list[
     }
 
 
-def _algorithm(curve: Curve, trial: Trial, n_workers: int) -> ADMM | RSA | SGD:
+def _algorithm(curve: Curve, trial: Trial, n_workers: int) -> Algorithm:
     given: dict[str, Any] = {key: value for key, value in trial.items() if key in ("lam", "beta")}
     for key, step in _steps(curve.kind, trial, n_workers).items():
         [(name, numbers)] = step.items()
         given[key] = getattr(steps, name)(*numbers)
-    if isinstance(curve.algorithm, SGD):
-        return replace(curve.algorithm, **given)
-    return build_algorithm(curve.kind, given)
+    return curve.algorithm.changed(**given)
 
 
 def _differences(settings: Settings, chosen: list[Curve], journal: _Journal) -> list[str]:

@@ -7,67 +7,60 @@ it: a table of shape (n_i, K) per worker, and the mean of its gradients.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byzadmm import _core
 from byzadmm._arrays import Array
+from byzadmm.algorithms.base import State
+from byzadmm.losses.base import Samples
 
-__all__ = ["Saga", "Samples"]
+__all__ = ["Saga"]
 
 _BATCH = 0  # Purpose::batch of cpp/include/byzadmm/attacks.hpp: the samples that the native loss would draw
 _BLOCK = 256  # rows at a time when a table is begun
 
 
-@dataclass(frozen=True)
-class Samples:
-    """What softmax regression is made of: features (N, D), labels (N,), the workers' rows, whose labels are flipped."""
-
-    x: Array
-    y: Array
-    parts: list[Array]
-    n_classes: int
-    scale: float
-    poisoned: frozenset[int]
-
-
 class Saga:
-    """The tables of some workers.
+    """Where the tables of some workers lie, and what is done with them.
 
     ``v_i = mean_b ( r_b - T_i[b] ) a_b^T + mean_j T_i[j] a_j^T`` over the drawn samples b; then ``T_i[b] <- r_b``. A
     sample that was drawn twice counts twice in the first mean, against the same old entry, and once in the second: the
     expectation over the draws is the worker's full gradient. Tables begin with the residuals at the first model.
     """
 
-    def __init__(self, samples: Samples, workers: Sequence[int], dtype: np.dtype[Any], seed: int, batch: int) -> None:
-        self.samples, self.dtype, self.seed, self.batch = samples, dtype, seed, batch
-        sizes = [len(samples.parts[worker]) for worker in workers]
-        ends = np.cumsum(sizes).tolist()
-        self.place = {w: (row, slice(e - n, e)) for row, (w, n, e) in enumerate(zip(workers, sizes, ends, strict=True))}
-        d = samples.n_classes * (samples.x.shape[1] + 1)
-        # NaN: not begun. The mean is moved a little in every round, so it is kept in double.
-        self.state = {
-            "saga": np.full((sum(sizes), samples.n_classes), np.nan, dtype),
-            "saga_mean": np.full((len(sizes), d), np.nan, np.float64),
+    def __init__(self, samples: Samples, workers: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self.samples, self.dtype = samples, dtype
+        self.sizes = [len(samples.parts[worker]) for worker in workers]
+        ends = np.cumsum(self.sizes).tolist()
+        places = zip(workers, self.sizes, ends, strict=True)
+        self.place = {w: (row, slice(e - n, e)) for row, (w, n, e) in enumerate(places)}
+
+    def begin(self) -> State:
+        """Tables before the first round. NaN: not begun. The mean moves a little in every round: it is in double."""
+        classes = self.samples.n_classes
+        d = classes * (self.samples.x.shape[1] + 1)
+        return {
+            "saga": np.full((sum(self.sizes), classes), np.nan, self.dtype),
+            "saga_mean": np.full((len(self.sizes), d), np.nan, np.float64),
         }
 
-    def gradients(self, model: Array, workers: Sequence[int], k: int) -> Array:
+    def gradients(self, state: State, model: Array, workers: Sequence[int], k: int) -> Array:
         """Corrected gradients of ``workers`` at ``model`` (d,) in round ``k``; their tables move on."""
         weights = model.reshape(self.samples.n_classes, -1)
         out = np.empty((len(workers), model.size), self.dtype)
-        drawn = np.empty(self.batch, np.int64)
+        drawn = np.empty(self.samples.batch_size, np.int64)
         with np.errstate(over="ignore", invalid="ignore"):  # a model may diverge; its worker gives itself away
             for to, worker in zip(out, workers, strict=True):
                 row, rows = self.place[worker]
-                table, mean, part = self.state["saga"][rows], self.state["saga_mean"][row], self.samples.parts[worker]
+                table, mean, part = state["saga"][rows], state["saga_mean"][row], self.samples.parts[worker]
                 if np.isnan(table[0, 0]):
                     self._begin(weights, worker, table, mean)
-                _core.philox_integers(drawn, len(part), self.seed, (_BATCH, worker, k))
+                _core.philox_integers(drawn, len(part), self.samples.seed, (_BATCH, worker, k))
                 inputs, new = self._residuals(weights, worker, part[drawn])
                 change = new - table[drawn]
-                to[:] = mean + _outer(change, inputs) / self.batch
+                to[:] = mean + _outer(change, inputs) / self.samples.batch_size
                 _, once = np.unique(drawn, return_index=True)
                 mean += _outer(change[once], inputs[once]) / len(part)
                 table[drawn] = new

@@ -1,30 +1,16 @@
-"""What the workers minimise: softmax regression on a data set, quadratics, or a user's own.
-
-A loss of one's own is any object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``; with
-``value(x) -> float`` the run also records its loss.
-"""
+"""Separable quadratics: problems whose solution is known."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from byzadmm._arrays import Array, as_float
+from byzadmm import _core
+from byzadmm._arrays import Array, as_float, checked_start
 from byzadmm._validation import check_real
 
-__all__ = ["Loss", "Quadratic"]
-
-
-@runtime_checkable
-class Loss(Protocol):
-    """What a user's own loss offers."""
-
-    @property
-    def dim(self) -> int: ...
-    @property
-    def n_workers(self) -> int: ...
-    def gradient(self, x: Array, *, worker: int, k: int) -> Array: ...
+__all__ = ["Quadratic"]
 
 
 class Quadratic:
@@ -82,6 +68,15 @@ class Quadratic:
     def value(self, x: Any) -> float:
         """``mean_i F_i(x)``"""
         return float(0.5 * np.mean(np.sum(self.a * (np.asarray(x, np.float64) - self.b) ** 2, axis=1)))
+
+    def native_form(self, dtype: np.dtype[Any], seed: int) -> _core.Loss:
+        """The loss of the fused loop, whose noise goes by ``seed``."""
+        check_real(self.noise, "loss.noise", low=0.0, dtype=dtype)
+        a, b = (checked_start(getattr(self, name), f"loss.{name}", self.b.shape, dtype) for name in ("a", "b"))
+        return _core.Loss.quadratic(a, b, self.noise, seed)
+
+    def fingerprint(self) -> list[Any]:
+        return [self.a, self.b]
 
     def __repr__(self) -> str:
         return f"Quadratic(n_workers={self.n_workers}, dim={self.dim}, noise={self.noise})"

@@ -1,0 +1,235 @@
+"""SGD at the master with any robust rule, with worker momentum or Byrd-SAGA: settings, worker, master, native loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from byzadmm import _core, aggregators, steps
+from byzadmm._arrays import Array, checked_vector
+from byzadmm._describe import describe
+from byzadmm._validation import check_choice, check_real
+from byzadmm.algorithms.base import Algorithm, Heard, State, preset
+from byzadmm.algorithms.saga import Saga
+
+if TYPE_CHECKING:
+    from byzadmm.datasets import Dataset
+    from byzadmm.training.experiment import Experiment
+    from byzadmm.training.workers import Group
+
+__all__ = ["SGD"]
+
+# The step that suits MNIST with pixels 0..255.
+_PIXELS = steps.power(1e-4)
+
+# Order of Rule in cpp/include/byzadmm/simulation.hpp.
+_NATIVE_RULES = ("mean", "median", "trimmed_mean", "geometric_median")
+
+_RULE = 4  # Purpose of cpp/include/byzadmm/attacks.hpp
+
+
+@dataclass(frozen=True)
+class SGD(Algorithm):
+    """Stochastic gradient descent at the master, the workers' gradients combined by a rule.
+
+    ``x0 <- x0 - a (rule(g_1, ..., g_m) + rho x0)``
+
+    The default step is for MNIST with pixels 0..255: :meth:`for_dataset` has one for your data.
+
+    Parameters
+    ----------
+    rule : str, callable, or a list of them
+        Whatever :func:`byzadmm.aggregators.make` takes: a name ("median", "krum"), a chain of names ("nnm+krum"), an
+        object of ``byzadmm.aggregators``, any function (n, d) -> (d,), or a list of pre-aggregations and one rule. The
+        names "mean", "median", "trimmed_mean" and "geometric_median" run natively, everything else step by step.
+    step : step size
+    f : int
+        Declared number of Byzantine workers, for every rule named that takes it.
+    ideal : bool
+        The Byzantine workers take no part: the reference of every comparison.
+    momentum : float in [0, 1)
+        Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
+    variance_reduction : None or "saga"
+        Byrd-SAGA: ``g_i`` is corrected by what is remembered of the worker's samples. For softmax regression.
+
+    Examples
+    --------
+    >>> from byzadmm import SGD, steps
+    >>> SGD(rule="nnm+krum", f=2, step=steps.power(1e-4), momentum=0.9).message
+    'gradient'
+
+    References
+    ----------
+    Karimireddy, He, Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021 (momentum); Wu, Ling,
+    Chen, Giannakis, "Federated variance-reduced stochastic gradient descent with robustness to Byzantine attacks",
+    IEEE Trans. Signal Processing 68, 2020 (Byrd-SAGA).
+    """
+
+    rule: str | Callable[..., Any] | Sequence[Any] = "mean"
+    step: steps.Step = _PIXELS
+    f: int = 0
+    ideal: bool = False
+    momentum: float = 0.0
+    variance_reduction: str | None = None
+
+    message: ClassVar[str] = "gradient"
+
+    def __post_init__(self) -> None:
+        steps.check_step(self.step, "step")
+        links = self.chain().links
+        if isinstance(self.rule, (list, tuple)) and not all(isinstance(part, str) for part in self.rule):
+            object.__setattr__(self, "rule", tuple(self.rule))
+        elif isinstance(self.rule, (str, list, tuple)):  # one spelling for every name
+            object.__setattr__(
+                self, "rule", "+".join(link.rule for link in links if isinstance(link, aggregators.Aggregator))
+            )
+        if any(isinstance(getattr(link, "rng", None), np.random.Generator) for link in links):
+            raise ValueError("rule: a generator cannot be resumed; leave rng out, and the run draws for every round")
+        if not isinstance(self.ideal, (bool, np.bool_)):
+            raise TypeError(f"ideal: expected True or False, got {type(self.ideal).__name__}")
+        if not 0 <= check_real(self.momentum, "momentum") < 1:
+            raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
+        if self.variance_reduction is not None:
+            check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
+        """The step for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`, with a rule of your choice.
+
+        Examples
+        --------
+        >>> from byzadmm import SGD, datasets
+        >>> SGD.for_dataset(datasets.load("digits"), rule="krum", f=8).step
+        Power(c=10.0, p=0.5)
+        """
+        return SGD(**({"step": preset(data).step} | changes))
+
+    @cached_property
+    def _chain(self) -> aggregators.Chain:
+        return aggregators.make(self.rule, f=self.f)
+
+    def chain(self) -> aggregators.Chain:
+        """The rule and what comes before it, as one callable."""
+        return self._chain
+
+    combination = chain
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("samples",) if self.variance_reduction is not None else ()
+
+    def check(self, n: int, workers: int | None = None) -> None:
+        self.chain().check(n, workers)
+
+    def declaring(self, f: int) -> SGD:
+        rule = self.rule
+        if isinstance(rule, tuple):  # objects know their f themselves
+            rule = tuple(replace(link, f=f) if getattr(link, "f", None) == 0 else link for link in rule)
+        return replace(self, rule=rule, f=self.f or f)
+
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        if dtype.type(self.momentum) >= 1:
+            raise ValueError(f"momentum: expected a number in [0, 1) in {dtype}, got {self.momentum!r}")
+
+    def worker_state(self, group: Group) -> State:
+        state = {"g": group.zeros()}
+        if self.momentum:
+            state["momentum"] = group.zeros()
+        if self.variance_reduction is not None:
+            state |= self._saga(group).begin()
+        return state
+
+    def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
+        g = state["g"]
+        part = group.taking_part
+        if self.variance_reduction is None:
+            made = group.gradients(x0, k, part)
+        else:
+            made = self._saga(group).gradients(state, x0, [group.workers[row] for row in part], k)
+        g[part] = made
+        if self.momentum:
+            _core.momentum_step(state["momentum"], g, self.momentum, group.threads)
+            g = state["momentum"]
+        messages: Array = g.copy()
+        return messages
+
+    def _saga(self, group: Group) -> Saga:
+        made: Saga | None = group.kept.get("saga")
+        if made is None:
+            run = group.run
+            assert run.samples is not None
+            made = group.kept["saga"] = Saga(run.samples, group.workers, run.dtype)
+        return made
+
+    def master_state(self, run: Experiment) -> State:
+        last = self.chain().links[-1]
+        if isinstance(last, aggregators.CenteredClipping) and last.center is None:
+            return {"center": np.full(run.d, np.nan, run.dtype)}
+        return {}
+
+    def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
+        alpha = steps.at(self.step, "step", k, run.dtype)
+        x0 = state["x0"]
+        _core.sgd_step(x0, self._direction(run, state, heard, k), x0, alpha, run.rho, run.threads)
+
+    def _direction(self, run: Experiment, state: State, heard: Heard, k: int) -> Array:
+        """One vector from the gradients that were heard; zero if they were too few for the rule."""
+        rows, threads = heard.rows, run.threads
+        out = np.zeros(run.d, run.dtype)
+        if not len(rows):
+            return out
+        eliminated = int(np.sum(state["eliminated"] >= 0))
+        if self.rule == "mean":
+            _core.mean(rows, out, None, None, threads)
+        elif self.rule == "median":
+            _core.median(rows, out, 0, None, threads)
+        elif self.rule == "trimmed_mean":
+            f = min(max(self.f - eliminated, 0), (len(rows) - 1) // 2)
+            _core.trimmed_mean(rows, out, f, None, threads)
+        elif self.rule == "geometric_median":
+            _core.geometric_median(rows, out, None, 1e-6, 1000, None, threads)
+        else:
+            self._apply_chain(run, state, heard, eliminated, k, out)
+        return out
+
+    def _apply_chain(
+        self, run: Experiment, state: State, heard: Heard, eliminated: int, k: int, out: Array
+    ) -> None:
+        center = state.get("center")
+        made = self.chain().in_training(
+            heard.rows,
+            workers=heard.workers,
+            thrown_out=eliminated,
+            rng=np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, 0, k])),
+            center=None if center is None or np.isnan(center[0]) else center,
+            threads=run.threads,
+        )
+        if made is None:
+            return
+        with np.errstate(over="ignore"):
+            out[:] = checked_vector(made, "rule", run.d, finite=False)
+        if center is not None and np.all(np.isfinite(out)):
+            center[:] = out
+
+    def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
+        loss, attack = run.native_loss, run.native_attack
+        native = isinstance(self.rule, str) and self.rule in _NATIVE_RULES and self.variance_reduction is None
+        if loss is None or attack is None or not native:
+            return None
+        rule = (_NATIVE_RULES.index(str(self.rule)), self.f, 1e-6, 1000)
+
+        def advance(state: State, first: int, count: int) -> None:
+            alpha = steps.evaluate(self.step, "step", first, count, run.dtype)
+            tail = (first, run.byzantine, attack, run.seed, run.threads)
+            _core.run_sgd(loss, state, rule, run.rho, float(self.momentum), self.ideal, alpha, *tail)
+
+        return advance
+
+    def describe(self) -> dict[str, Any]:
+        if isinstance(self.rule, aggregators.Chain):
+            return super().describe() | {"rule": describe(self.rule.links)}
+        return super().describe()

@@ -1,0 +1,7 @@
+"""What the workers minimise: softmax regression on a data set, quadratics, or a loss of your own."""
+
+from byzadmm.losses.base import Loss
+from byzadmm.losses.quadratic import Quadratic
+from byzadmm.losses.softmax import Softmax
+
+__all__ = ["Loss", "Quadratic", "Softmax"]

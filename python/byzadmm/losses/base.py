@@ -1,0 +1,52 @@
+"""What a loss offers: the protocol of the built-in ones and of your own.
+
+Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``. Used where they are present:
+
+==================================================  ===================================================================
+``gradients(models, *, workers, k, out)``           gradients of many workers at once, into ``out`` (n, d); ``models``
+                                                    is (n, d), or one model (d,) for all
+``evaluate(x) -> dict of str to float``             curves of the result: "accuracy", "loss", or any other name
+``value(x) -> float``                               the curve "loss", where there is no ``evaluate``
+``initial() -> (dim,)``                             where the master and all workers start; zeros by default
+``poisoned(workers, mapping) -> loss``              the same with other labels for some workers (label flipping)
+``native_form(dtype, seed)``                        a native loss for the fused loop, None if there is none
+``describe()``                                      a word for the result's config
+``fingerprint() -> list``                           what a checkpoint knows the data by; arrays count by their numbers
+==================================================  ===================================================================
+
+A loss that is given as an object keeps its own seed and batch size; the dtype is that of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from byzadmm._arrays import Array
+
+__all__ = ["Loss", "Samples"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a loss must have."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def n_workers(self) -> int: ...
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What softmax regression is made of: features (N, D), labels (N,), the workers' rows, whose labels are flipped."""
+
+    x: Array
+    y: Array
+    parts: list[Array]
+    n_classes: int
+    scale: float
+    poisoned: frozenset[int]
+    batch_size: int
+    seed: int

@@ -1,0 +1,242 @@
+"""The record of an experiment: everything that does not change while it runs, checked once.
+
+``simulate``, ``simulate_many``, settings files, the command line and the engines all build this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from byzadmm import _core
+from byzadmm._arrays import Array, checked_start, checked_vector
+from byzadmm._describe import describe, settings_of
+from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
+from byzadmm.algorithms.base import Algorithm, State
+from byzadmm.attacks import HONEST, Attack, Spec
+from byzadmm.datasets import Dataset
+from byzadmm.losses.base import Loss, Samples
+from byzadmm.losses.softmax import Softmax
+from byzadmm.training.workers import Group
+
+__all__ = ["Experiment"]
+
+_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
+
+
+class Experiment:
+    """The arguments of :func:`byzadmm.simulate`, checked, as every part of a run needs them.
+
+    Parameters
+    ----------
+    dataset, parts
+        As in ``simulate``.
+    settings : mapping, optional
+        The other arguments of ``simulate`` by name; they can be given as keywords as well.
+    wire : None, "float32" or "float64"
+        Type of the numbers that travel where the workers are in other processes; the run's own by default.
+
+    Attributes
+    ----------
+    m, d : int
+        Workers and parameters.
+    byzantine : list of int
+        The workers that attack, or that Ideal SGD leaves out; without an attack a Byzantine worker is a regular one.
+    native_loss, native_attack
+        What the fused loop is told, None where only Python knows it.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | None,
+        parts: Sequence[Any] | None,
+        settings: Mapping[str, Any] | None = None,
+        wire: str | None = None,
+        **more: Any,
+    ) -> None:
+        self._check(dataset, parts, **(dict(settings or {}) | more))
+        self.wire = np.dtype(
+            self.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
+        ).newbyteorder("<")
+        if self.shrink:
+            check_real(self.algorithm.bound(), "the bound of a message", low=0.0, strict=True, dtype=self.wire)
+
+    def _check(
+        self,
+        dataset: Any,
+        parts: Any,
+        *,
+        algorithm: Any,
+        attack: Any = None,
+        n_byzantine: Any = 0,
+        byzantine: Any = None,
+        iterations: Any = 1000,
+        batch_size: Any = 32,
+        rho: Any = 0.01,
+        eval_every: Any = 50,
+        seed: Any = 0,
+        dtype: Any = "float32",
+        threads: Any = 0,
+        loss: Any = "softmax",
+        x0_init: Any = None,
+        x_init: Any = None,
+        first_k: Any = 1,
+        record: Any = None,
+        optimum: Any = None,
+    ) -> None:
+        if not isinstance(algorithm, Algorithm):
+            raise TypeError(
+                f"algorithm: expected ADMM, RSA, SGD or another algorithms.Algorithm, got {type(algorithm).__name__}"
+            )
+        if attack is not None and not callable(attack):
+            raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
+        if dataset is not None and not isinstance(dataset, Dataset):
+            raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets or None, got {type(dataset).__name__}")
+        self.algorithm: Algorithm = algorithm
+        self.attack: Callable[..., Any] | None = attack
+        self.dataset: Dataset | None = dataset
+        self.dtype = _float_type(dtype)
+        self.batch_size = check_int(batch_size, "batch_size", low=1)
+        self.seed = check_int(seed, "seed", low=0, high=2**64 - 1)
+        self.threads = check_threads(threads)
+        self.rho = check_real(rho, "rho", low=0.0, dtype=self.dtype)
+        self.first_k = check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS)
+        self.iterations = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
+        self.eval_every = check_int(eval_every, "eval_every", low=1)
+        self.record = None if record is None else check_choice(record, "record", ("trajectory",))
+        self.loss: Any = self._make_loss(dataset, parts, loss)
+        self.m = check_int(self.loss.n_workers, "loss.n_workers", low=1)
+        self.d = check_int(self.loss.dim, "loss.dim", low=1)
+        self.named_byzantine = _check_byzantine(n_byzantine, byzantine, self.m)
+        active = self.named_byzantine if attack is not None or algorithm.ideal else []
+        self.byzantine = active
+        self.native_attack: Spec | None = HONEST if attack is None else None
+        if isinstance(attack, Attack):
+            if attack.poisons_labels:
+                if not hasattr(self.loss, "poisoned"):
+                    raise ValueError(
+                        f"attack: {type(attack).__name__} needs a loss with labels, such as the softmax loss; got "
+                        f"{type(self.loss).__name__}"
+                    )
+                self.loss = self.loss.poisoned(active, None)
+            self.native_attack = attack.spec(algorithm, self.m, len(active))
+        self.samples: Samples | None = getattr(self.loss, "samples", None)
+        for name in algorithm.needs:
+            if not hasattr(self.loss, name):
+                kind, lacking = type(algorithm).__name__, type(self.loss).__name__
+                raise ValueError(f"loss: {kind} with these settings needs one with {name}; {lacking} has none")
+        self.native_loss: _core.Loss | None = None
+        if hasattr(self.loss, "native_form"):
+            self.native_loss = self.loss.native_form(self.dtype, self.seed)
+        algorithm.check_dtype(self.dtype)
+        self._check_attack()
+        algorithm.check(self.m - (len(active) if algorithm.ideal else 0), self.m)
+        start = self.loss.initial() if hasattr(self.loss, "initial") else np.zeros(self.d)
+        self._start = checked_start(start, "loss.initial", (self.d,), self.dtype)
+        self.x0_init = self._start if x0_init is None else checked_start(x0_init, "x0_init", (self.d,), self.dtype)
+        self.x_init = None if x_init is None else checked_start(x_init, "x_init", (self.m, self.d), self.dtype)
+        if self.x_init is not None and not self.has_models:
+            raise ValueError(f"x_init: {type(algorithm).__name__}'s workers have no models of their own")
+        self.optimum = None if optimum is None else checked_vector(optimum, "optimum", self.d)
+
+    def _check_attack(self) -> None:
+        """Every number that an attack is told must be one in the dtype of the run."""
+        if isinstance(self.attack, Attack):
+            for name, value in settings_of(self.attack).items():
+                if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
+                    check_real(value, f"attack: {name}", dtype=self.dtype)
+        if self.native_attack is not None and not np.isnan(self.native_attack[1]):  # made of the algorithm's settings
+            check_real(self.native_attack[1], "attack: strength", dtype=self.dtype)
+
+    def _make_loss(self, dataset: Any, parts: Any, loss: Any) -> Any:
+        if isinstance(loss, str):
+            check_choice(loss, "loss", ("softmax",))
+            if dataset is None or parts is None:
+                raise TypeError("loss: 'softmax' needs a dataset and parts")
+            return Softmax(dataset, parts, self.batch_size, self.seed, threads=self.threads)
+        if not isinstance(loss, Loss):
+            raise TypeError(
+                f"loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim, n_workers and gradient; "
+                f"got {type(loss).__name__}"
+            )
+        return loss
+
+    @property
+    def regular(self) -> list[int]:
+        """The workers that are not Byzantine."""
+        byzantine = set(self.byzantine)
+        return [worker for worker in range(self.m) if worker not in byzantine]
+
+    @property
+    def shrink(self) -> bool:
+        """Whether messages are rounded toward zero on the wire: they must not leave their range on the way."""
+        return bool(np.isfinite(self.algorithm.bound()))
+
+    @cached_property
+    def has_models(self) -> bool:
+        """Whether workers keep models of their own."""
+        return "x" in self.algorithm.worker_state(Group(self, []))
+
+    def models(self, workers: Sequence[int]) -> Array:
+        """Where the models of ``workers`` start, (n, d)."""
+        models: Array = np.empty((len(workers), self.d), self.dtype)
+        models[:] = self._start if self.x_init is None else self.x_init[list(workers)]
+        return models
+
+    def describe(self) -> dict[str, Any]:
+        """Every setting as plain values: the config of the result."""
+        data, attack, loss = self.dataset, self.attack, self.loss
+        return {
+            "dataset": data.name if data is not None else None,
+            "scale": float(data.scale) if data is not None else None,
+            "loss": loss.describe() if hasattr(loss, "describe") else describe(loss),
+            "attack": attack.describe() if isinstance(attack, Attack) else describe(attack),
+            "byzantine": self.named_byzantine,
+            "version": _core.__version__,
+            "algorithm": self.algorithm.describe(),
+            "n_workers": self.m,
+            "dim": self.d,
+            "batch_size": getattr(loss, "batch_size", self.batch_size),
+            "rho": self.rho,
+            "seed": self.seed,
+            "dtype": str(self.dtype),
+            "first_k": self.first_k,
+            "iterations": self.iterations,
+            "eval_every": self.eval_every,
+            "record": self.record,
+        }
+
+    def fingerprint(self, config: Mapping[str, Any], state: State) -> str:
+        """Tells whether a checkpoint belongs to this very run; a longer run of the same kind may go on from it.
+
+        Functions of a user's own are known by name only, objects by class and attributes.
+        """
+        same = {name: value for name, value in config.items() if name != "iterations"}
+        data = self.loss.fingerprint() if hasattr(self.loss, "fingerprint") else []
+        arrays = [describe(array) for array in (*state.values(), *data, self.optimum)]
+        return hashlib.sha256(repr((sorted(same.items()), arrays)).encode()).hexdigest()
+
+
+def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
+    q = check_int(n_byzantine, "n_byzantine", low=0, high=m)
+    if byzantine is None:
+        return list(range(m - q, m))
+    named = sorted(check_workers(byzantine, "byzantine", m))
+    if q not in (0, len(named)):
+        raise ValueError(f"byzantine: names {len(named)} workers, but n_byzantine={q}")
+    return named
+
+
+def _float_type(dtype: Any) -> np.dtype[Any]:
+    try:
+        name = np.dtype(dtype).name if dtype is not None else None
+    except TypeError:
+        name = None
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
+    kind: np.dtype[Any] = np.dtype(name)
+    return kind

@@ -1,0 +1,102 @@
+"""The curves of a run, measured from outside: nothing here touches the state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byzadmm._arrays import Array
+from byzadmm.algorithms.base import State
+from byzadmm.results import Found, Result, under
+
+if TYPE_CHECKING:
+    from byzadmm.training.experiment import Experiment
+
+__all__ = ["History"]
+
+
+class History:
+    """What every evaluation found: the loss's own metrics, the consensus gap, the distance to a given optimum."""
+
+    def __init__(self, run: Experiment) -> None:
+        self.run = run
+        self.iterations: list[int] = []
+        self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
+        self.trajectory: dict[str, list[Array]] = {}
+        self._regular = run.regular
+
+    def evaluate(self, done: int, state: State) -> None:
+        """Measure the run after ``done`` iterations."""
+        x0 = state["x0"]
+        with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
+            found = self._metrics(x0)
+            found["consensus_gap"] = 0.0
+            if "x" in state and self._regular:  # worker by worker: all at once would be a copy of the state, and larger
+                found["consensus_gap"] = float(np.mean([_distance(state["x"][i], x0) for i in self._regular]))
+            if self.run.optimum is not None:
+                found["distance"] = _distance(x0, self.run.optimum)
+        for name in found.keys() - self.curves.keys():
+            self.curves[name] = [np.nan] * len(self.iterations)
+        self.iterations.append(done)
+        for name, values in self.curves.items():
+            values.append(found.get(name, np.nan))
+        if self.run.record is not None:
+            for name in ("x0", "x"):
+                if name in state:
+                    self.trajectory.setdefault(name, []).append(state[name].copy())
+
+    def _metrics(self, x0: Array) -> dict[str, float]:
+        loss = self.run.loss
+        if hasattr(loss, "evaluate"):
+            return {str(name): float(value) for name, value in loss.evaluate(x0.copy()).items()}
+        return {"loss": float(loss.value(x0.copy()))} if hasattr(loss, "value") else {}
+
+    def arrays(self) -> dict[str, Array]:
+        """For a checkpoint."""
+        arrays = {"iterations": np.array(self.iterations, np.int64)}
+        arrays |= {f"curve_{name}": np.array(values) for name, values in self.curves.items()}
+        return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
+
+    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
+        """Shape and dtype of :meth:`arrays`, given how many evaluations a checkpoint has and of what."""
+        t = next(iter(found["iterations"][0]), 0) if "iterations" in found else 0
+        curves = {f"curve_{name}" for name in self.curves} | {name for name in found if name.startswith("curve_")}
+        wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in curves}
+        wanted["iterations"] = (t,), np.dtype(np.int64)
+        for name in ("x0", "x") if self.run.record is not None else ():
+            if name in state:
+                wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
+        return wanted
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Go on from what :meth:`arrays` gave."""
+        self.iterations = arrays["iterations"].tolist()
+        self.curves = {name: values.tolist() for name, values in under("curve_", arrays).items()}
+        self.trajectory = {name: list(values) for name, values in under("trajectory_", arrays).items()}
+
+    def keep_only(self, iterations: list[int]) -> None:
+        """Forget the end of a shorter run, where this one does not evaluate."""
+        wanted = set(iterations)
+        kept = [t for t, k in enumerate(self.iterations) if k in wanted]
+        for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
+            values[:] = [values[t] for t in kept]  # type: ignore[index]
+
+    def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
+        """The finished run."""
+        named = ("accuracy", "loss", "consensus_gap", "distance")
+        return Result(
+            config=config,
+            iterations=np.array(self.iterations, np.int64),
+            **{name: np.array(self.curves[name]) for name in named},
+            metrics={name: np.array(values) for name, values in self.curves.items() if name not in named},
+            x0=state["x0"],
+            x=state.get("x"),
+            eliminated={int(i): int(state["eliminated"][i]) for i in np.flatnonzero(state["eliminated"] >= 0)},
+            trajectory={name: np.array(values) for name, values in self.trajectory.items()} or None,
+            seconds=seconds,
+        )
+
+
+def _distance(x: Array, y: Array) -> float:
+    return float(np.linalg.norm(x.astype(np.float64) - y))

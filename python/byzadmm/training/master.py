@@ -1,0 +1,112 @@
+"""The master's side of a round: its model, what it heard, and which workers it has eliminated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm import _core
+from byzadmm._arrays import Array
+from byzadmm.algorithms.base import Heard, State
+from byzadmm.training.workers import taken
+
+if TYPE_CHECKING:
+    from byzadmm.training.experiment import Experiment
+
+__all__ = ["Mask", "Master", "message_bound", "play"]
+
+Mask = NDArray[np.bool_]
+
+
+def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Any, ...]]) -> None:
+    """Round ``k``: the master moves first (ADMM, whose workers compare themselves with where it went) or last.
+
+    ``ask(k, x0)`` returns what :meth:`Master.receive` takes: the messages (m, d), who sent one (None: everybody), and
+    which of them are acceptable if that is known already.
+    """
+    if master.run.algorithm.master_first:
+        master.receive(k, *ask(k, master.update(k)))
+    else:
+        master.receive(k, *ask(k, master.x0))
+        master.update(k)
+
+
+def message_bound(run: Experiment) -> float:
+    """What no element of a message may exceed in size (``lam`` for duals); 0 if it need only be finite."""
+    bound = run.algorithm.bound()
+    return bound if np.isfinite(bound) else 0.0
+
+
+class Master:
+    """The master: its model ``x0``, what it heard, and whom it has eliminated.
+
+    ``eliminated[i]`` is the round in which worker i sent an unacceptable message, or -1. A worker that sends nothing in
+    a round is not eliminated: its last message stands, or it does not count, as the algorithm says.
+
+    Parameters
+    ----------
+    run : Experiment
+    """
+
+    def __init__(self, run: Experiment) -> None:
+        self.run = run
+        self._state: State = {"x0": run.x0_init.copy(), "eliminated": np.full(run.m, -1, np.int64)}
+        if run.algorithm.missing == "last":
+            self._state["heard"] = np.zeros((run.m, run.d), run.dtype)
+        self._state |= run.algorithm.master_state(run)
+        self._expected = np.ones(run.m, np.bool_)
+        if run.algorithm.ideal:
+            self._expected[run.byzantine] = False
+        self._heard = Heard(np.empty((0, run.d), run.dtype), np.empty(0, np.int64))
+
+    @property
+    def x0(self) -> Array:
+        """The model itself: the next update changes it."""
+        return self._state["x0"]
+
+    @property
+    def eliminated(self) -> NDArray[np.int64]:
+        return self._state["eliminated"]
+
+    def state(self) -> State:
+        """The arrays themselves."""
+        return dict(self._state)
+
+    def restore(self, state: State) -> None:
+        """Go on from ``state``, whose arrays are taken over, not copied; other entries in it are left alone."""
+        self._state = {name: taken(state, name, old) for name, old in self._state.items()}
+
+    def receive(self, k: int, messages: Array, present: Mask | None = None, good: Mask | None = None) -> None:
+        """Take the messages of round ``k``, (m, d); rows of workers that are not ``present`` are not looked at.
+
+        A message that is not finite, or a dual out of range, eliminates its sender (paper, below ``eq11``). Where the
+        last message of a missing worker stands, the master keeps ``messages`` itself for two rounds, with these rows
+        written into it.
+        """
+        arrived = self._expected if present is None else self._expected & present
+        if good is None:
+            good = np.array(_core.acceptable(messages, message_bound(self.run)))
+        self.eliminated[arrived & ~good & (self.eliminated < 0)] = k
+        if self.run.algorithm.missing == "last":
+            if not arrived.all():
+                messages[~arrived] = self._state["heard"][~arrived]
+            self._state["heard"] = messages
+        else:
+            self._heard = _select(messages, arrived & (self.eliminated < 0))
+
+    def update(self, k: int) -> Array:
+        """Move ``x0`` by what was heard last, and return it."""
+        algorithm = self.run.algorithm
+        heard = self._heard
+        if algorithm.missing == "last":
+            heard = _select(self._state["heard"], self.eliminated < 0)
+        algorithm.update(self.run, self._state, heard, k)
+        return self.x0
+
+
+def _select(messages: Array, keep: Mask) -> Heard:
+    rows = messages if keep.all() else np.ascontiguousarray(messages[keep])
+    return Heard(rows, np.flatnonzero(keep))

@@ -1,0 +1,141 @@
+"""One run: from evaluation to evaluation, whoever does the iterations; checkpoints in between."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from byzadmm._atomic import prepare
+from byzadmm._validation import check_int, check_real
+from byzadmm.algorithms.base import State
+from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.history import History
+from byzadmm.training.master import Master, play
+from byzadmm.training.workers import Workers
+
+__all__ = ["Advance", "Progress", "local", "reporter", "train"]
+
+Progress = Callable[[int, int], None]
+#: ``advance(state, first, count)``: iterations ``first .. first+count-1``; the arrays of ``state`` move on.
+Advance = Callable[[State, int, int], None]
+
+
+def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
+    """The first state of a run in this process, and what moves it on: natively if every part is native.
+
+    ``stepwise`` takes the two sides of a round all the same, which is what the native loop is compared with.
+    """
+    fused = None if stepwise else run.algorithm.fused(run)
+    master, workers = Master(run), Workers(run, range(run.m))
+    state = master.state() | workers.state()
+    if fused is not None:
+        return {name: array for name, array in state.items() if name not in run.algorithm.echoes}, fused
+
+    def advance(state: State, first: int, count: int) -> None:
+        master.restore(state)
+        workers.restore(state)
+        for k in range(first, first + count):
+            play(k, master, lambda k, x0: (workers.answer(k, x0), None))
+        state |= master.state() | workers.state()
+
+    return state, advance
+
+
+def train(
+    run: Experiment,
+    state: State,
+    advance: Advance,
+    *,
+    progress: bool | Progress | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    begin: Callable[[int], None] = lambda done: None,
+    **config: Any,
+) -> Result:
+    """Train from ``state``, which changes in place, to the result.
+
+    Parameters
+    ----------
+    run, state, advance
+        As :func:`local` gives them.
+    progress, checkpoint
+        As in ``simulate``.
+    begin : callable
+        Called with the number of iterations done once the state is that of a checkpoint, or the first one.
+    config
+        Further entries of the result's config.
+    """
+    history, total = History(run), run.iterations
+    about = run.describe() | config
+    fingerprint = run.fingerprint(about, state) if checkpoint is not None else ""
+    done, seconds = 0, 0.0
+    if checkpoint is not None:
+        prepare(checkpoint, "checkpoint")
+    if checkpoint is not None and Path(checkpoint).exists():
+        done, seconds = _resume(checkpoint, fingerprint, state, history, total)
+        history.keep_only([k for k in history.iterations if k % run.eval_every == 0 or k == total])
+    if not history.iterations:
+        history.evaluate(0, state)
+    begin(done)
+    report, close = reporter(progress)
+    try:
+        report(done, total)
+        while done < total:
+            count = min(run.eval_every - done % run.eval_every, total - done)
+            start = time.perf_counter()
+            advance(state, run.first_k + done, count)
+            seconds += time.perf_counter() - start
+            done += count
+            history.evaluate(done, state)
+            if checkpoint is not None:
+                write_npz(
+                    checkpoint,
+                    {f"state_{name}": array for name, array in state.items()} | history.arrays(),
+                    {"fingerprint": fingerprint, "done": done, "seconds": seconds},
+                )
+            report(done, total)
+    finally:
+        close()
+    return history.result(about, state, seconds)
+
+
+def _resume(path: Any, fingerprint: str, state: State, history: History, total: int) -> tuple[int, float]:
+    def check(about: dict[str, Any], found: dict[str, Found]) -> None:
+        if about.get("fingerprint") != fingerprint:
+            return
+        check_int(about.get("done"), "done", low=0)
+        check_real(about.get("seconds"), "seconds", low=0.0)
+        held: dict[str, Found] = {f"state_{name}": (array.shape, array.dtype) for name, array in state.items()}
+        check_layout(found, held | history.layout(found, state))
+
+    try:
+        arrays, about = read_npz(path, check)
+    except ValueError as error:
+        warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
+        return 0, 0.0
+    if about.get("fingerprint") != fingerprint:
+        raise ValueError(f"checkpoint: {os.fspath(path)} belongs to another run; remove it or choose another path")
+    if about["done"] > total:
+        raise ValueError(f"checkpoint: {os.fspath(path)} is at iteration {about['done']}, beyond iterations={total}")
+    for name in state:
+        state[name][...] = arrays[f"state_{name}"]
+    history.restore(arrays)
+    return int(about["done"]), float(about["seconds"])
+
+
+def reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], None]]:
+    """What is called with (done, total), and what ends it: nothing, a user's function, or a bar."""
+    if progress is None or progress is False:
+        return (lambda done, total: None), (lambda: None)
+    if callable(progress):
+        return progress, (lambda: None)
+    if progress is not True:
+        raise TypeError(f"progress: expected None, True or a callable, got {type(progress).__name__}")
+    from byzadmm._progress import Bar
+
+    bar = Bar("iterations")
+    return bar.update, bar.close
