@@ -38,6 +38,9 @@ Progress = Callable[[int, int], None]
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
 
+#: Iterations of one native call: the memory of their step sizes, and the time until they are known, stay small.
+_AT_ONCE = 10_000
+
 # What ADMM's master heard, in terms of what its workers hold: the honest dual, and what liars show in its place.
 _HEARD = {"heard": ("eta", "sent"), "heard_prev": ("eta_prev", "sent_prev")}
 
@@ -353,7 +356,8 @@ class _Setup:
         """Iterations ``first .. first+count-1``, natively if every part is native."""
         rule = self.algorithm.native_rule(self.m) if isinstance(self.algorithm, SGD) else (0, 0, 0.0, 0)
         if self.native_loss is not None and self.spec is not None and rule is not None:
-            self._advance_fused(state, first, count, rule)
+            for at in range(first, first + count, _AT_ONCE):
+                self._advance_fused(state, at, min(_AT_ONCE, first + count - at), rule)
         else:
             self._advance_stepwise(state, first, count)
 
