@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from arrays import same_bits
-from byzadmm import SGD, _core, losses, simulate, steps
+from byzadmm import SGD, _core, aggregate, losses, simulate, steps
 from byzadmm.results import read_npz
 from test_threads import NAMES, calls
 
@@ -149,10 +149,23 @@ def test_a_run_goes_on_from_its_checkpoint_after_ctrl_c(tmp_path: Path) -> None:
     assert same_bits(np.load(tmp_path / "again.npy"), simulate(None, None, **problem(), iterations=100).x0)
 
 
+MANY = np.random.default_rng(1).normal(size=(131, 1031))
+SELECTING: dict[str, Callable[[int], Any]] = {
+    "krum": lambda count: aggregate.krum(MANY, f=9, threads=count),
+    "medoid": lambda count: aggregate.medoid(MANY, threads=count),
+    "bulyan": lambda count: aggregate.bulyan(MANY, f=9, threads=count),
+    "nearest_neighbor_mixing": lambda count: aggregate.nearest_neighbor_mixing(MANY, f=9, threads=count),
+    "centered_clip": lambda count: aggregate.centered_clip(MANY, tau=1.0, threads=count),
+    "clip": lambda count: aggregate.clip(MANY, max_norm=1.0, threads=count),
+    "meamed": lambda count: aggregate.meamed(MANY, f=9, threads=count),
+    "weighted median": lambda count: aggregate.median(MANY, weights=np.arange(1.0, 132.0), threads=count),
+}
+
+
 @pytest.mark.parametrize("count", [1, 2], ids=lambda count: f"threads{count}")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SELECTING])
 def test_a_cancelled_kernel_ends(name: str, count: int) -> None:
-    call = calls("float32", 8 * 1024 + 11)[name]
+    call = (SELECTING | calls("float32", 8 * 1024 + 11))[name]
     expected = call(count)
     cancellation = _core.Cancellation()
     with cancellation:
@@ -161,6 +174,11 @@ def test_a_cancelled_kernel_ends(name: str, count: int) -> None:
         with pytest.raises(InterruptedError):
             call(count)
     assert same_bits(call(count), expected)
+
+
+def test_kernels_release_the_lock_in_one_way(root: Path) -> None:
+    for path in (root / "cpp" / "bindings").iterdir():
+        assert "gil_scoped" not in path.read_text(), f"{path.name}: Unlocked also hears Ctrl-C"
 
 
 def test_the_master_s_passes_over_messages_can_be_cancelled() -> None:

@@ -1,8 +1,6 @@
 // The fused loops: the same bits for every thread count and however the iterations are split, and the same as their
 // parts called one by one. And kernels that their caller ends early, wherever that is.
 #include "byzadmm/closest.hpp"
-#include "byzadmm/distances.hpp"
-#include "byzadmm/krum.hpp"
 #include "byzadmm/mixing.hpp"
 #include "byzadmm/simulation.hpp"
 #include "byzadmm/weighted.hpp"
@@ -195,23 +193,16 @@ void test_stopping_everywhere() {
   const index_t n = 80, d = 150;
   const RowBuffers<T> x(n, d);
   Buffer<T> out(d), means(n * d);
-  Buffer<double> squared(n * n), weight(n), share(n);
-  Buffer<bool> bad(n);
+  Buffer<double> weight(n), share(n);
   Buffer<index_t> chosen(n);
   std::fill(weight.get(), weight.get() + n, 1.0);
   for (index_t i = 0; i < n; ++i) chosen[i] = i;
-  squared_distances<T>(x.view(), squared.get(), bad.get(), 1);
   for (const int threads : {1, 3}) {
     const std::string label = " threads=" + std::to_string(threads);
     test_stopping("median" + label, [&] { median<T>(x.view(), Even::mid, out.get(), threads); });
     test_stopping("geometric_median" + label, [&] {
       byzadmm::geometric_median<T>(x.view(), nullptr, 1e-6, 1000, out.get(), share.get(), threads);
     });
-    test_stopping("squared_distances" + label, [&] {
-      Buffer<double> to(n * n);
-      squared_distances<T>(x.view(), to.get(), bad.get(), threads);
-    });
-    test_stopping("krum_scores" + label, [&] { krum_scores(squared.get(), n, n / 2, share.get(), threads); });
     test_stopping("neighbor_means" + label,
                   [&] { neighbor_means<T>(x.view(), chosen.get(), n / 2, 2, means.get(), threads); });
     test_stopping("weighted_median" + label,
@@ -222,11 +213,7 @@ void test_stopping_everywhere() {
     for (const Method method : {Method::admm, Method::rsa, Method::momentum})
       test_stopping("training" + label, [&] { trained<T>(method, problem, {AttackKind::alie, 1.0, 0}, threads, {3}); });
   }
-  test_stopping("bulyan_choice", [&] {
-    Buffer<index_t> to(n / 2);
-    bulyan_choice(squared.get(), n, 3, n / 2, to.get());
-  });
-  Buffer<T> draws(3 * kDrawsUnheard);
+  Buffer<T> draws(200000);
   test_stopping("philox_normal", [&] { philox_normal(Stream{1, 2, 3, 4}, 1.0f, draws.get(), draws.size); });
 }
 

@@ -99,6 +99,21 @@ void find_middle(Rows<T> x, index_t lo, index_t hi, T* middle) {
   }
 }
 
+/// sums_ik += a tile's share of the pairs of a block of rows from `first_a` and one from `first_b`, for i <= k.
+/// On its own, so that nothing around it disturbs the registers.
+template <bool kProducts, class T>
+BYZ_NOINLINE void add_blocks(const T* rows, index_t n, index_t first_a, index_t first_b, index_t width, double* sums) {
+  constexpr index_t kTile = kDistanceTile<T>;
+  const index_t last_a = std::min(first_a + kDistanceBlock, n), last_b = std::min(first_b + kDistanceBlock, n);
+  for (index_t k = first_b; k < last_b; k += kPairColumns)
+    for (index_t i = first_a; i < std::min(last_a, k + kPairColumns); i += kPairRows) {
+      double block[kPairRows][kPairColumns];
+      pair_block<kProducts>(rows + i * kTile, rows + k * kTile, width, block);
+      for (index_t r = 0; r < std::min(kPairRows, last_a - i); ++r)
+        for (index_t c = 0; c < std::min(kPairColumns, last_b - k); ++c) sums[(i + r) * n + k + c] += block[r][c];
+    }
+}
+
 /// to_ik = sum over the columns of (x_ij - x_kj)^2, or of products of centered rows, for i <= k.  to: (n, n).
 template <bool kProducts, class T>
 void pair_sums(Rows<T> x, double* to, int threads) {
@@ -114,7 +129,7 @@ void pair_sums(Rows<T> x, double* to, int threads) {
   const auto slots = static_cast<std::size_t>(std::min<index_t>(threads, ranges * shares));
   const std::unique_ptr<T[]> packed(new T[slots * static_cast<std::size_t>(padded * kTile)]());
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(ranges > 1 ? ranges * n * n : 0)]());
-  if (ranges == 1) std::fill(to, to + n * n, 0.0);
+  if (ranges == 1) for_tasks(n, threads, [&](index_t i, int) { std::fill(to + i * n, to + (i + 1) * n, 0.0); });
   for_tasks(ranges * shares, threads, [&](index_t task, int slot) {
     const index_t range = task / shares, share = task % shares;
     T* rows = packed.get() + slot * padded * kTile;
@@ -128,14 +143,7 @@ void pair_sums(Rows<T> x, double* to, int threads) {
       for (std::size_t p = static_cast<std::size_t>(share); p < blocks.size(); p += static_cast<std::size_t>(shares)) {
         if (stopping()) return;
         const auto [first_a, first_b] = blocks[p];
-        const index_t last_a = std::min(first_a + kBlock, n), last_b = std::min(first_b + kBlock, n);
-        for (index_t k = first_b; k < last_b; k += kPairColumns)
-          for (index_t i = first_a; i < std::min(last_a, k + kPairColumns); i += kPairRows) {
-            double block[kPairRows][kPairColumns];
-            pair_block<kProducts>(rows + i * kTile, rows + k * kTile, width, block);
-            for (index_t r = 0; r < std::min(kPairRows, last_a - i); ++r)
-              for (index_t c = 0; c < std::min(kPairColumns, last_b - k); ++c) sums[(i + r) * n + k + c] += block[r][c];
-          }
+        add_blocks<kProducts>(rows, n, first_a, first_b, width, sums);
       }
     }
   });
@@ -186,13 +194,15 @@ bool distances_by_products(Rows<T> x, double* squared, int threads) {
   }
   std::vector<std::pair<index_t, index_t>> again;
   const auto most = static_cast<std::size_t>(n * n / 8);
-  for (index_t i = 0; i < n; ++i)
+  for (index_t i = 0; i < n; ++i) {
+    check_stop();
     for (index_t k = i + 1; k < n; ++k) {
       const double both = norm[i] + norm[k], apart = both - 2 * squared[i * n + k];
       squared[i * n + k] = apart;
       if (!(apart >= kCancels * both && apart > kSmallestSafe<T>)) again.emplace_back(i, k);
       if (again.size() > most) return false;
     }
+  }
   for_tasks(static_cast<index_t>(again.size()), threads, [&](index_t p, int) {
     const auto [i, k] = again[p];
     squared[i * n + k] = pair_distance(x.row[i], x.row[k], x.d);
@@ -312,7 +322,8 @@ BYZ_NOINLINE void squared_distances(Rows<T> x, double* squared, std::vector<std:
   }
   bool all_safe = true;
   constexpr index_t kSide = 32;  // square by square, so that the mirror image is not written a cache line a number
-  for (index_t left = 0; left < n; left += kSide)
+  for (index_t left = 0; left < n; left += kSide) {
+    check_stop();
     for (index_t i = 0; i < std::min(left + kSide, n); ++i)
       for (index_t k = std::max(left, i + 1); k < std::min(left + kSide, n); ++k) {
         double& here = squared[i * n + k];
@@ -320,6 +331,7 @@ BYZ_NOINLINE void squared_distances(Rows<T> x, double* squared, std::vector<std:
         else all_safe = all_safe && is_safe<T>(here);
         squared[k * n + i] = here;
       }
+  }
   exponent.clear();
   if (!all_safe) refine_distances(x, bad, squared, exponent, threads);
 }

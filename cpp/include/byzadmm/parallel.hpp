@@ -99,10 +99,10 @@ inline Watched& watched() {
 }
 
 /// For a task that takes long, between its parts: true if it is to return at once, whatever it has written.
-inline bool stopping() { return watched().stopping(); }
+BYZ_NOINLINE inline bool stopping() { return watched().stopping(); }
 
 /// The same between parts that are no tasks: throws if the kernel is to end.
-inline void check_stop() {
+BYZ_NOINLINE inline void check_stop() {
   if (const Watched here = watched(); !here.in_team && here.stopping()) here.by->rethrow();
 }
 

@@ -38,19 +38,27 @@ BYZ_ALWAYS_INLINE void philox_block(const Stream& stream, std::uint64_t block, s
   word[3] = c3;
 }
 
-/// A caller who wants to end the drawing of a long array is heard after this many draws.
-constexpr index_t kDrawsUnheard = index_t{1} << 16;
+/// draw(lo, hi) over [0, size), in parts between which the caller may end it.
+template <class Draw>
+BYZ_ALWAYS_INLINE void draw_in_parts(index_t size, Draw&& draw) {
+  constexpr index_t kPart = index_t{1} << 16;
+  for (index_t lo = 0; lo < size; lo += kPart) {
+    check_stop();
+    draw(lo, size - lo < kPart ? size : lo + kPart);
+  }
+}
 
 /// out_e = floor(word_e * high / 2^64), e < size: uniform on [0, high) up to a bias of high / 2^64.
 inline void philox_integers(const Stream& stream, std::uint64_t high, std::int64_t* out, index_t size) {
-  std::uint64_t word[4];
-  for (index_t e = 0; e < size; e += 4) {
-    if (e % kDrawsUnheard == 0) check_stop();
-    philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
-    const index_t count = size - e < 4 ? size - e : 4;
-    for (index_t w = 0; w < count; ++w)
-      out[e + w] = static_cast<std::int64_t>((static_cast<unsigned __int128>(word[w]) * high) >> 64);
-  }
+  draw_in_parts(size, [=](index_t lo, index_t hi) {
+    std::uint64_t word[4];
+    for (index_t e = lo; e < hi; e += 4) {
+      philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+      const index_t count = hi - e < 4 ? hi - e : 4;
+      for (index_t w = 0; w < count; ++w)
+        out[e + w] = static_cast<std::int64_t>((static_cast<unsigned __int128>(word[w]) * high) >> 64);
+    }
+  });
 }
 
 namespace detail {
@@ -155,41 +163,41 @@ inline void philox_normal(const Stream& stream, float std, float* out, index_t s
   // Many blocks before the first is used: a vector cannot be loaded while its words are still being stored.
   constexpr index_t kBlocks = 16, kChunk = 8 * kBlocks;
   static_assert(kChunk % kGroup == 0, "a chunk is whole groups of vectors");
-  std::uint64_t word[4 * kBlocks];
-  for (index_t e = 0; e < size; e += kChunk) {
-    if (e % kDrawsUnheard == 0) check_stop();
-    for (index_t b = 0; b < kBlocks; ++b) philox_block(stream, static_cast<std::uint64_t>(e / 8 + b), word + 4 * b);
-    for (index_t c = 0; c < kChunk && e + c < size; c += kGroup) {
-      M half[detail::kInStep];
-      detail::Singles z;
-      for (int i = 0; i < detail::kInStep; ++i) {
-        half[i] = simd::load(reinterpret_cast<const std::int32_t*>(word) + c + i * L);
-        z[i] = (__builtin_convertvector(half[i] & 0x7fffffff, V) + 0.5f) * 0x1p-32f;
-      }
-      detail::normal_quantile(z);
-      for (int i = 0; i < detail::kInStep; ++i) {
-        const V draw = (V)((M)(z[i] * std) ^ (half[i] & static_cast<std::int32_t>(0x80000000u)));
-        const index_t at = e + c + i * L;
-        if (at + L <= size) simd::store(out + at, draw);
-        else if (at < size) simd::store_part(out + at, draw, size - at);
+  draw_in_parts(size, [=](index_t lo, index_t hi) {
+    std::uint64_t word[4 * kBlocks];
+    for (index_t e = lo; e < hi; e += kChunk) {
+      for (index_t b = 0; b < kBlocks; ++b) philox_block(stream, static_cast<std::uint64_t>(e / 8 + b), word + 4 * b);
+      for (index_t c = 0; c < kChunk && e + c < hi; c += kGroup) {
+        M half[detail::kInStep];
+        detail::Singles z;
+        for (int i = 0; i < detail::kInStep; ++i) {
+          half[i] = simd::load(reinterpret_cast<const std::int32_t*>(word) + c + i * L);
+          z[i] = (__builtin_convertvector(half[i] & 0x7fffffff, V) + 0.5f) * 0x1p-32f;
+        }
+        detail::normal_quantile(z);
+        for (int i = 0; i < detail::kInStep; ++i) {
+          const V draw = (V)((M)(z[i] * std) ^ (half[i] & static_cast<std::int32_t>(0x80000000u)));
+          const index_t at = e + c + i * L;
+          if (at + L <= hi) simd::store(out + at, draw);
+          else if (at < hi) simd::store_part(out + at, draw, hi - at);
+        }
       }
     }
-  }
+  });
 }
 
 /// The same in double precision: one word each, tail probability (k + 1/2) / 2^53 with k its bits 11 to 62.
 inline void philox_normal(const Stream& stream, double std, double* out, index_t size) {
-  std::uint64_t word[4];
-  for (index_t e = 0; e < size; ++e) {
-    if (e % 4 == 0) {
-      if (e % kDrawsUnheard == 0) check_stop();
-      philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+  draw_in_parts(size, [=](index_t lo, index_t hi) {
+    std::uint64_t word[4];
+    for (index_t e = lo; e < hi; ++e) {
+      if (e % 4 == 0) philox_block(stream, static_cast<std::uint64_t>(e / 4), word);
+      const std::uint64_t w = word[e % 4];
+      const double p = (static_cast<double>((w & 0x7fffffffffffffffu) >> 11) + 0.5) * 0x1p-53;
+      const double z = detail::normal_quantile(p) * std;
+      out[e] = (w >> 63) != 0 ? -z : z;
     }
-    const std::uint64_t w = word[e % 4];
-    const double p = (static_cast<double>((w & 0x7fffffffffffffffu) >> 11) + 0.5) * 0x1p-53;
-    const double z = detail::normal_quantile(p) * std;
-    out[e] = (w >> 63) != 0 ? -z : z;
-  }
+  });
 }
 
 }  // namespace byzadmm

@@ -24,6 +24,9 @@ Progress = Callable[[int, int], None]
 #: ``advance(state, first, count)``: iterations ``first .. first+count-1``; the arrays of ``state`` move on.
 Advance = Callable[[State, int, int], None]
 
+#: Iterations of one native call: the memory of their step sizes, and the time until they are known, stay small.
+_AT_ONCE = 10_000
+
 
 def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
     """The first state of a run in this process, and what moves it on: natively if every part is native.
@@ -34,7 +37,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
     master, workers = Master(run), Workers(run, range(run.m))
     state = master.state() | workers.state()
     if fused is not None:
-        return {name: array for name, array in state.items() if name not in run.algorithm.echoes}, fused
+        return {name: array for name, array in state.items() if name not in run.algorithm.echoes}, _in_slices(fused)
 
     def advance(state: State, first: int, count: int) -> None:
         master.restore(state)
@@ -44,6 +47,14 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
         state |= master.state() | workers.state()
 
     return state, advance
+
+
+def _in_slices(fused: Advance) -> Advance:
+    def advance(state: State, first: int, count: int) -> None:
+        for at in range(first, first + count, _AT_ONCE):
+            fused(state, at, min(_AT_ONCE, first + count - at))
+
+    return advance
 
 
 def train(
