@@ -39,9 +39,9 @@ class MajorityVote(algorithms.Algorithm):
 def main():
     data = datasets.load("digits")
     parts = partition.iid(data.train_y, 20, seed=0)
-    for attack in (None, attacks.SignFlip(), attacks.Gaussian()):
+    for name, attack in {"no attack": None, "sign flip": attacks.SignFlip(), "Gaussian": attacks.Gaussian()}.items():
         run = simulate(data, parts, algorithm=MajorityVote(), attack=attack, n_byzantine=8)
-        print(f"{type(attack).__name__:10} accuracy {run.final_accuracy():.3f}")
+        print(f"{name:10} accuracy {run.final_accuracy():.3f}")
 
 
 if __name__ == "__main__":
