@@ -460,8 +460,10 @@ def test_a_disk_that_fills_up_costs_neither_table_nor_result(call, monkeypatch, 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
 def test_a_full_disk_as_a_process(tmp_path):
     """More than trying needs, less than the result."""
-    script = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
-    script += "import sys; from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
+    # The limit ends with the command: what measures coverage writes a file of its own when the process ends.
+    script = "import resource, sys; from byzadmm.cli import main; size = resource.RLIMIT_FSIZE\n"
+    script += "usual = resource.getrlimit(size); resource.setrlimit(size, (10_000, usual[1]))\n"
+    script += "code = main(sys.argv[1:]); resource.setrlimit(size, usual); sys.exit(code)"
     words = [sys.executable, "-c", script, "run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--no-plot"]
     (tmp_path / "run.npz").write_bytes(b"old")
     (tmp_path / "tmp").mkdir()
