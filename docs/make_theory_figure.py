@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from byzadmm import theory  # noqa: E402
-from quadratics import measure_quadratic, quadratic_problem  # noqa: E402
+from support.quadratics import measure_quadratic, quadratic_problem  # noqa: E402
 
 __all__ = ["theory_figure"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from hostile import PLANS, case
+from support.hostile import PLANS, case
 
 _EXAMPLES = """examples:
   python tests/fuzz.py --seconds 600                    ten minutes of every rule and chain

@@ -1,6 +1,6 @@
 // Memory-level checks of what Python hands over: dtype, shape, order, writability. Every message is worded here.
 //
-// Nothing is converted: python/byzadmm/_arrays.py does that, where a copy is visible. What passes these checks can be
+// Nothing is converted: python/byzadmm/_internal/arrays.py does that, where a copy is visible. What passes these checks can be
 // read and written through raw pointers with the interpreter lock released.
 #pragma once
 

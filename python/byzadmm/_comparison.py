@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import aggregate, aggregators, attacks, partition, steps
-from byzadmm._atomic import save_picture
-from byzadmm._validation import check_choice, check_real
+from byzadmm._internal.atomic_files import save_picture
+from byzadmm._internal.validation import check_choice, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.catalogue import LABELS, Preset, styles

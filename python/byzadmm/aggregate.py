@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
-from byzadmm._arrays import Array, as_float, as_rows, prepare_out, wrapper_of
-from byzadmm._validation import check_choice, check_int, check_real, check_threads
+from byzadmm._internal.arrays import Array, as_float, as_rows, prepare_out, wrapper_of
+from byzadmm._internal.validation import check_choice, check_int, check_real, check_threads
 
 __all__ = [
     "Info",

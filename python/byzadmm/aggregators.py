@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from byzadmm import aggregate
-from byzadmm._arrays import Array, as_float, half_of, to_numpy, widened, wrapper_of
-from byzadmm._validation import check_int
+from byzadmm._internal.arrays import Array, as_float, half_of, to_numpy, widened, wrapper_of
+from byzadmm._internal.validation import check_int
 
 __all__ = [
     "NNM",

@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from byzadmm import _core, aggregators
-from byzadmm._arrays import Array, as_float
-from byzadmm._describe import describe, settings_of
-from byzadmm._validation import check_choice, check_int, check_real, check_workers
+from byzadmm._internal.arrays import Array, as_float
+from byzadmm._internal.description import describe, settings_of
+from byzadmm._internal.validation import check_choice, check_int, check_real, check_workers
 
 __all__ = [
     "ALIE",

@@ -26,9 +26,9 @@ from typing import Any, NoReturn
 import byzadmm
 from byzadmm import _comparison as comparison
 from byzadmm import _core, aggregators, catalogue, datasets
-from byzadmm._atomic import prepare, prepare_folder
-from byzadmm._progress import remark
-from byzadmm._validation import check_choice, check_int
+from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm._internal.progress import remark
+from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.engines._launch import EXAMPLE as MPIRUN
 from byzadmm.results import Result
@@ -879,7 +879,7 @@ def _mpi_worker(args: argparse.Namespace, job: Any) -> None:
 
 
 def _mpi_master(args: argparse.Namespace, job: Any) -> int:
-    from byzadmm._progress import Bar
+    from byzadmm._internal.progress import Bar
     from byzadmm.engines.report import COLUMNS, RunReport
 
     reports: dict[str, RunReport] = {}

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array, as_float, as_index, as_samples, common_float, prepare_out, wrapper_of
-from byzadmm._validation import check_int, check_real, check_threads
+from byzadmm._internal.arrays import Array, as_float, as_index, as_samples, common_float, prepare_out, wrapper_of
+from byzadmm._internal.validation import check_int, check_real, check_threads
 
 __all__ = [
     "admm_dual_step",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from byzadmm._arrays import half_of, real_dtype, to_numpy, wrapper_of
-from byzadmm._validation import check_int
+from byzadmm._internal.arrays import half_of, real_dtype, to_numpy, wrapper_of
+from byzadmm._internal.validation import check_int
 
 __all__ = ["flatten", "unflatten"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._shuffle import permutation
-from ._validation import check_int, check_real
+from byzadmm._internal.permutation import permutation
+from byzadmm._internal.validation import check_int, check_real
 
 __all__ = ["by_label", "dirichlet", "iid"]
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from byzadmm._arrays import Array
-from byzadmm._atomic import replacing
-from byzadmm._validation import check_int
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.atomic_files import replacing
+from byzadmm._internal.validation import check_int
 
 __all__ = ["Result"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._validation import check_int
+from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset

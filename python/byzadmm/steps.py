@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byzadmm._validation import check_real
+from byzadmm._internal.validation import check_real
 
 __all__ = ["Step", "at", "constant", "evaluate", "inv_linear", "inv_sqrt", "power"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._internal.validation import check_choice, check_int, check_real
 
 __all__ = [
     "Constants",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from byzadmm import _core, steps
-from byzadmm._arrays import Array
-from byzadmm._validation import check_real
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.validation import check_real
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import aggregators
-from byzadmm._arrays import Array
-from byzadmm._describe import describe, settings_of
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.description import describe, settings_of
 
 if TYPE_CHECKING:
     from byzadmm.catalogue import Preset

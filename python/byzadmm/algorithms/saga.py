@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 from byzadmm.algorithms.base import State
 from byzadmm.losses.base import Samples
 

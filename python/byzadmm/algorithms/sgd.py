@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from byzadmm import _core, aggregators, steps
-from byzadmm._arrays import Array, checked_vector
-from byzadmm._describe import describe
-from byzadmm._validation import check_choice, check_real
+from byzadmm._internal.arrays import Array, checked_vector
+from byzadmm._internal.description import describe
+from byzadmm._internal.validation import check_choice, check_real
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.saga import Saga
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import check_choice, check_int, check_real
+from byzadmm._internal.validation import check_choice, check_int, check_real
 
 __all__ = ["Dataset", "Scale", "check_scale", "from_arrays", "make_dataset"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._validation import check_choice
+from byzadmm._internal.validation import check_choice
 
 __all__ = ["NAMES", "SOURCES", "Available", "available", "cache_dir", "fetch", "locate", "search_path", "verify"]
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._atomic import replacing
-from .._shuffle import permutation
-from .._validation import check_choice, check_int, check_real
+from byzadmm._internal.atomic_files import replacing
+from byzadmm._internal.permutation import permutation
+from byzadmm._internal.validation import check_choice, check_int, check_real
+
 from ._dataset import Dataset, Scale, check_scale, make_dataset
 from ._files import DIGITS, NAMES, SOURCES, cache_dir, fetch, verify
 from ._formats import MAX_FEATURES, read_csv, read_idx, read_libsvm

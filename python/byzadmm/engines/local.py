@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 from byzadmm.engines.training import Event, Experiment, Replies, lead, on_the_wire
 from byzadmm.results import Result
 from byzadmm.training.workers import Workers

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 
 __all__ = ["FAULTS", "HEADER_BYTES", "Expected", "Kind", "pack", "peek", "read_notice", "validate"]
 

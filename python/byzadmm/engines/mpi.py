@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array
-from byzadmm._atomic import prepare
-from byzadmm._validation import check_real
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.atomic_files import prepare
+from byzadmm._internal.validation import check_real
 from byzadmm.engines import _launch
 from byzadmm.engines.messages import (
     HEADER_BYTES,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from byzadmm._arrays import Array
-from byzadmm._atomic import replacing, save_picture
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.atomic_files import replacing, save_picture
 from byzadmm.engines.training import Event
 
 __all__ = ["RankReport", "RunReport"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.master import Mask, Master, play

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from byzadmm._atomic import replacing
+from byzadmm._internal.atomic_files import replacing
 
 __all__ = ["write_text"]
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 
 if TYPE_CHECKING:
     from byzadmm.figures.run import Panel

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from byzadmm._atomic import save_picture
+from byzadmm._internal.atomic_files import save_picture
 from byzadmm.catalogue import styles
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from byzadmm import __version__, datasets, simulate_many
-from byzadmm._arrays import Array
-from byzadmm._atomic import prepare, prepare_folder
-from byzadmm._validation import check_int
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm._internal.validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text

@@ -12,7 +12,7 @@ from typing import Any
 
 from byzadmm import attacks, losses, partition, steps
 from byzadmm._comparison import make_rule
-from byzadmm._validation import check_choice, check_int, check_real
+from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 from byzadmm.catalogue import LABELS
 from byzadmm.datasets import Dataset

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm import datasets, simulate_many, steps
-from byzadmm._atomic import prepare
-from byzadmm._validation import check_int, check_real
+from byzadmm._internal.atomic_files import prepare
+from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 
 __all__ = ["Loss", "Samples"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array, as_float, checked_start
-from byzadmm._validation import check_real
+from byzadmm._internal.arrays import Array, as_float, checked_start
+from byzadmm._internal.validation import check_real
 
 __all__ = ["Quadratic"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array, as_float, as_index, as_samples
-from byzadmm._validation import check_int, check_real, check_threads, check_workers
+from byzadmm._internal.arrays import Array, as_float, as_index, as_samples
+from byzadmm._internal.validation import check_int, check_real, check_threads, check_workers
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array, checked_start, checked_vector
-from byzadmm._describe import describe, settings_of
-from byzadmm._validation import check_choice, check_int, check_real, check_threads, check_workers
+from byzadmm._internal.arrays import Array, checked_start, checked_vector
+from byzadmm._internal.description import describe, settings_of
+from byzadmm._internal.validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.attacks import HONEST, Attack, Spec
 from byzadmm.datasets import Dataset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 from byzadmm.algorithms.base import State
 from byzadmm.results import Found, Result, under
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
-from byzadmm._arrays import Array
+from byzadmm._internal.arrays import Array
 from byzadmm.algorithms.base import Heard, State
 from byzadmm.training.workers import taken
 

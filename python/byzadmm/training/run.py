@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from byzadmm._atomic import prepare
-from byzadmm._validation import check_int, check_real
+from byzadmm._internal.atomic_files import prepare
+from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms.base import State
 from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
 from byzadmm.training.experiment import Experiment
@@ -146,7 +146,7 @@ def reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], N
         return progress, (lambda: None)
     if progress is not True:
         raise TypeError(f"progress: expected None, True or a callable, got {type(progress).__name__}")
-    from byzadmm._progress import Bar
+    from byzadmm._internal.progress import Bar
 
     bar = Bar("iterations")
     return bar.update, bar.close

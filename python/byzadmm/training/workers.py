@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._arrays import Array, as_float, checked_vector
-from byzadmm._validation import check_int
+from byzadmm._internal.arrays import Array, as_float, checked_vector
+from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import State
 
 if TYPE_CHECKING:

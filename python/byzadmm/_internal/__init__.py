@@ -1,0 +1,1 @@
+"""What every room of the package uses and nobody outside should: checks, files, words, progress."""

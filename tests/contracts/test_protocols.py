@@ -1,0 +1,233 @@
+"""The protocols of the training core: every algorithm and loss, built in or a user's, goes through the same door."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzadmm import SGD, algorithms, attacks, engines, losses, simulate, simulate_many, steps
+from byzadmm.training.run import local
+from support.arrays import same_bits
+from support.runs import ALGORITHMS, ATTACKS, KILLED, Array, M, Q, experiment, quadratic, small_data, small_parts
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Pulled(algorithms.Algorithm):
+    """Everything an algorithm may override, in a plain class: models at the workers, the master first, a memory of the
+    last messages, forged rows that pass through the worker's own step."""
+
+    message = "model"
+    master_first = True
+    missing = "last"
+
+    def __init__(self, pull: float = 0.5) -> None:
+        self.pull = pull
+
+    def bound(self) -> float:
+        return 1e6
+
+    def worker_state(self, group: Any) -> algorithms.State:
+        return {"x": group.models()}
+
+    def answer(self, group: Any, state: algorithms.State, x0: Array, k: int) -> Array:
+        x = state["x"]
+        x -= (group.gradients(x, k) + self.pull * (x - x0)) / (2 + np.sqrt(k))
+        return x.copy()
+
+    def shown(self, state: algorithms.State, messages: Array, k: int) -> tuple[Array, int]:
+        return messages, k + 1
+
+    def forger_state(self, group: Any, q: int) -> algorithms.State:
+        return {"sent": np.zeros((q, group.dim), group.dtype)}
+
+    def sent(self, group: Any, state: algorithms.State, forged: Array, x0: Array, *, direct: bool) -> Array:
+        state["sent"] += 0.5 * (np.clip(forged, -10, 10) - state["sent"])
+        return state["sent"]
+
+    def master_state(self, run: Any) -> algorithms.State:
+        return {"rounds": np.zeros(1, np.int64)}
+
+    def update(self, run: Any, state: algorithms.State, heard: algorithms.Heard, k: int) -> None:
+        state["rounds"] += 1
+        state["x0"] += 0.2 * (np.median(heard.rows, axis=0) - state["x0"])
+
+
+OWN = {"own_vote": example("own_algorithm").MajorityVote(), "own_pulled": Pulled()}
+EVERY = ALGORITHMS | KILLED | OWN
+
+
+@pytest.mark.parametrize("attack", ["none", "sign_flip", "alie", "dual_oscillation", "non_finite"])
+@pytest.mark.parametrize("name", EVERY)
+def test_an_algorithm_gives_the_same_bits_along_every_path(name: str, attack: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"algorithm": EVERY[name], "attack": ATTACKS[attack], "n_byzantine": Q, "batch_size": 4}
+    settings |= {"iterations": 9, "dtype": "float32", "seed": 3}
+    data, parts = small_data(), small_parts()
+    base = simulate(data, parts, threads=1, **settings)
+    assert base.x0.shape == (18,)
+    assert not same_bits(base.x0, np.zeros(18, np.float32))
+    json.dumps(base.config)
+
+    two_threads = simulate(data, parts, threads=2, eval_every=4, **settings)
+    assert same_bits(base.x0, two_threads.x0)
+    (many,) = simulate_many([settings | {"dataset": data, "parts": parts}])
+    assert same_bits(base.x0, many.x0)  # type: ignore[union-attr]
+    rounds = engines.simulate(data, parts, **settings)
+    assert same_bits(base.x0, rounds.x0)
+    assert base.eliminated == rounds.eliminated
+
+    state, advance = local(experiment(dataset=data, parts=parts, **settings), stepwise=True)
+    advance(state, 1, 9)
+    assert same_bits(base.x0, state["x0"])
+
+    kept = tmp_path / "checkpoint.npz"
+    simulate(data, parts, checkpoint=kept, eval_every=2, **(settings | {"iterations": 4}))
+    resumed = simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
+    assert same_bits(base.x0, resumed.x0)
+    assert base.eliminated == resumed.eliminated
+
+
+def test_own_algorithms_learn_under_attack() -> None:
+    """The example of 30 lines, on its own data: a vote of signs tolerates 8 of 20."""
+    run = example("own_algorithm")
+    data = run.datasets.load("digits")
+    parts = run.partition.iid(data.train_y, 20, seed=0)
+    settings = {"algorithm": run.MajorityVote(), "n_byzantine": 8, "iterations": 500}
+    for attack in (attacks.SignFlip(), attacks.Gaussian()):
+        assert simulate(data, parts, attack=attack, **settings).final_accuracy() > 0.85
+
+
+def test_an_adaptive_attack_asks_any_algorithm() -> None:
+    attack = attacks.WorstCase("sign-flip")
+    run = simulate(None, None, loss=quadratic(), algorithm=Pulled(), attack=attack, n_byzantine=Q, iterations=5)
+    assert np.isfinite(run.x0).all()
+
+
+@pytest.mark.parametrize("wrong", [object(), "admm", SGD])
+def test_what_is_no_algorithm(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"algorithm: expected ADMM, RSA, SGD or another algorithms\.Algorithm, got"):
+        simulate(None, None, loss=quadratic(), algorithm=wrong)
+
+
+@pytest.mark.parametrize("half", ["answer", "update"])
+def test_an_algorithm_without_one_of_its_sides_says_so(half: str) -> None:
+    sides: dict[str, Any] = {name: vars(Pulled)[name] for name in ("answer", "update") if name != half}
+    lacking = type("Lacking", (algorithms.Algorithm,), sides | {"worker_state": Pulled.worker_state, "pull": 1.0})
+    with pytest.raises(NotImplementedError, match=f"Lacking has no {half}"):
+        simulate(None, None, loss=quadratic(), algorithm=lacking(), iterations=1)
+
+
+# --- losses ----------------------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """A loss with everything that is optional and not native: the middle of a cloud of points per worker."""
+
+    dim, n_workers = 4, M
+
+    def __init__(self, flipped: Sequence[int] = ()) -> None:
+        self.flipped = list(flipped)
+        self.calls = 0
+        self.points = np.random.default_rng(1).normal(2.0, 1.0, (M, 30, 4))
+        self.points[self.flipped] *= -1
+
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+        return np.asarray(x - self.points[worker, k % 30])
+
+    def gradients(self, models: Array, *, workers: Sequence[int], k: int, out: Array) -> None:
+        self.calls += 1
+        out[:] = models - self.points[list(workers), k % 30]
+
+    def initial(self) -> Array:
+        return np.full(4, 7.0)
+
+    def evaluate(self, x: Array) -> dict[str, float]:
+        return {"loss": float(np.mean((x - self.points) ** 2)), "largest": float(x.max()), "accuracy": 0.5}
+
+    def poisoned(self, workers: Sequence[int], mapping: Any) -> Rows:
+        return Rows(workers)
+
+
+class Alone:
+    """The least that a loss must have."""
+
+    dim, n_workers = 4, M
+
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+        return Rows().gradient(x, worker=worker, k=k)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "history"])
+def test_a_loss_with_everything_optional(name: str, tmp_path: Path) -> None:
+    loss = Rows()
+    settings: dict[str, Any] = {"algorithm": EVERY[name], "n_byzantine": Q, "iterations": 8, "eval_every": 3}
+    run = simulate(None, None, loss=loss, attack=attacks.SignFlip(), **settings)
+    assert loss.calls == 8
+    assert run.iterations.tolist() == [0, 3, 6, 8]
+    assert run.metrics.keys() == {"accuracy", "loss", "consensus_gap", "distance", "largest"}
+    assert run.metrics["largest"][0] == 7.0  # where the loss says that models start
+    assert run.accuracy.tolist() == [0.5] * 4
+    assert run.loss is run.metrics["loss"]
+    if run.x is not None:
+        assert run.consensus_gap[0] == 0.0
+    alone = simulate(None, None, loss=Alone(), attack=attacks.SignFlip(), x0_init=np.full(4, 7.0),
+                     **(settings | ({"x_init": np.full((M, 4), 7.0)} if run.x is not None else {})))  # fmt: skip
+    assert same_bits(run.x0, alone.x0)
+    assert np.isnan(alone.loss).all()
+    run.save(tmp_path / "run.npz")
+    again = type(run).load(tmp_path / "run.npz")
+    assert again.metrics.keys() == run.metrics.keys()
+    assert same_bits(again.metrics["largest"], run.metrics["largest"])
+    assert {"largest", "loss"} <= run.table()[0].keys()
+
+
+def test_label_flipping_is_the_loss_s_own() -> None:
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS["mean"], "n_byzantine": Q, "iterations": 5}
+    poisoned = simulate(None, None, loss=Rows(), attack=attacks.LabelFlip(), **settings)
+    by_hand = simulate(None, None, loss=Rows(range(M - Q, M)), **settings)
+    assert same_bits(poisoned.x0, by_hand.x0)
+    with pytest.raises(ValueError, match="attack: LabelFlip needs a loss with labels, such as the softmax loss; got"):
+        simulate(None, None, loss=Alone(), attack=attacks.LabelFlip(), **settings)
+
+
+def test_softmax_as_an_object_is_the_short_form() -> None:
+    data, parts = small_data(), small_parts()
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "attack": attacks.LabelFlip(), "n_byzantine": Q}
+    settings |= {"iterations": 10, "dtype": "float64"}
+    short = simulate(data, parts, batch_size=6, seed=9, **settings)
+    loss = losses.Softmax(data, parts, batch_size=6, seed=9)
+    whole = simulate(None, None, loss=loss, seed=9, **settings)
+    assert same_bits(short.x0, whole.x0)
+    assert same_bits(short.accuracy, whole.accuracy)
+    own_seed = simulate(None, None, loss=loss, seed=1, batch_size=50, **settings)  # it keeps its own
+    assert same_bits(short.x0, own_seed.x0)
+    assert own_seed.config["batch_size"] == 6
+
+
+def test_softmax_gradients_are_slopes_of_its_value() -> None:
+    data, parts = small_data(), [np.arange(120)] * 2
+    loss = losses.Softmax(data, parts, batch_size=4000)  # nearly the whole sum: drawn with replacement
+    x = np.random.default_rng(0).standard_normal(loss.dim)
+    slope = loss.gradient(x, worker=1, k=3)
+    along = np.random.default_rng(1).standard_normal(loss.dim)
+    central = (loss.evaluate(x + 1e-5 * along)["loss"] - loss.evaluate(x - 1e-5 * along)["loss"]) / 2e-5
+    assert float(slope @ along) == pytest.approx(central, abs=0.2 * np.linalg.norm(slope))
+
+
+def test_steps_are_evaluated_one_by_one() -> None:
+    assert steps.at(steps.power(1.0), "step", 4) == 0.5

@@ -1,0 +1,182 @@
+"""Instruction sets: each build gives the right numbers, and the choice between them can be told and forced."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzadmm import _core, _cpu, reference
+from support.arrays import awkward, same_bits
+
+RUNNABLE = [isa for isa in _core.built() if _cpu.supports(isa)]
+TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
+
+
+@pytest.fixture(params=RUNNABLE)
+def native(request: pytest.FixtureRequest) -> ModuleType:
+    return importlib.import_module(f"byzadmm._core_{request.param}")
+
+
+def python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "BYZADMM_ISA"} | variables
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+
+
+def test_baseline_is_always_built() -> None:
+    assert "baseline" in RUNNABLE
+    assert _core.isa in RUNNABLE
+
+
+def test_each_module_says_what_it_is(native: ModuleType) -> None:
+    assert native.__name__ == f"byzadmm._core_{native.isa}"
+    assert native.vector_bytes == {"baseline": 16, "avx2": 32, "avx512": 64}[native.isa]
+    assert native.__version__ == _core.__version__
+    assert native.openmp is _core.openmp
+    assert native.max_threads() >= 1
+
+
+def test_rules_on_every_instruction_set(native: ModuleType, dtype: str) -> None:
+    for label, X in awkward(dtype):
+        out = np.empty(X.shape[1], dtype)
+        size = max(float(np.abs(X).max()), float(np.finfo(dtype).tiny))
+        native.median(X, out, 0, None, 2)
+        np.testing.assert_array_equal(out, reference.median(X), err_msg=label)
+        f = (len(X) - 1) // 3
+        native.trimmed_mean(X, out, f, None, 2)
+        expected = reference.trimmed_mean(X, f=f)
+        np.testing.assert_allclose(out / size, expected / size, atol=8 * float(np.finfo(dtype).eps), err_msg=label)
+        if not native.mean(X, out, None, None, 2):
+            expected = reference.mean(X)
+            np.testing.assert_allclose(out / size, expected / size, atol=8 * float(np.finfo(dtype).eps), err_msg=label)
+
+
+def test_geometric_median_on_every_instruction_set(native: ModuleType, dtype: str) -> None:
+    X = np.random.default_rng(1).standard_normal((20, 131)).astype(dtype)
+    out = np.empty(131, dtype)
+    _, converged, residual, shares = native.geometric_median(X, out, None, 1e-6, 1000, None, 1)
+    assert converged
+    assert residual <= 1e-6
+    assert shares.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(out, reference.geometric_median(X), atol=1e-5)
+
+
+def test_kernels_on_every_instruction_set(native: ModuleType, dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(0, 256, (70, 33), dtype=np.uint8), rng.integers(0, 7, 70)
+    W, idx = rng.standard_normal((3, 7, 34)).astype(dtype), rng.integers(0, 70, (3, 33))
+    G = np.empty_like(W)
+    native.softmax_gradient(W, X, y, idx, G, 1 / 255, True, 2)
+    wide: dict[str, Any] = {"scale": 1 / 255}
+    exact = reference.softmax_gradient(W.astype(np.float64), X, y, idx, **wide)
+    np.testing.assert_allclose(G, exact, atol=TOLERANCE[dtype])
+    loss = native.softmax_loss(W, X, y, idx, 1 / 255, True, 2)
+    np.testing.assert_allclose(loss, reference.softmax_loss(W.astype(np.float64), X, y, idx, **wide), rtol=1e-4)
+    x, g, x0 = (rng.standard_normal(shape).astype(dtype) for shape in ((4, 99), (4, 99), (99,)))
+    out, master = np.empty_like(x), np.empty_like(x0)
+    native.admm_dual_step(x, g, x0, out, 0.5, 0.25, 2)
+    expected = reference.admm_dual_step(x, g, x0, beta=0.5, lam=0.25)
+    np.testing.assert_allclose(out, expected, atol=TOLERANCE[dtype])
+    native.rsa_master_step(x0, x, master, 0.1, 0.2, 0.3, 2)
+    expected = reference.rsa_master_step(x0, x, alpha=0.1, lam=0.2, rho=0.3)
+    np.testing.assert_allclose(master, expected, atol=TOLERANCE[dtype])
+    draws, whole = np.empty(1001, dtype), np.empty(1001, np.int64)
+    native.philox_normal(draws, 1.0, 3, (1, 2, 3))
+    np.testing.assert_allclose(draws, reference.philox_normal(1001, seed=3, stream=(1, 2, 3), dtype=dtype), atol=2e-5)
+    native.philox_integers(whole, 1000, 3, (1, 2, 3))
+    assert same_bits(whole, reference.philox_integers(1001, high=1000, seed=3, stream=(1, 2, 3)))
+
+
+@pytest.mark.skipif(len(RUNNABLE) < 2, reason="only one instruction set can run here")
+def test_instruction_sets_agree_with_each_other(dtype: str) -> None:
+    modules = [importlib.import_module(f"byzadmm._core_{isa}") for isa in RUNNABLE]
+    X = np.random.default_rng(4).standard_normal((33, 517)).astype(dtype)
+    results = []
+    for module in modules:
+        out = np.empty((3, 517), dtype)
+        module.median(X, out[0], 0, None, 1)
+        module.trimmed_mean(X, out[1], 9, None, 1)
+        module.geometric_median(X, out[2], None, 1e-6, 1000, None, 1)
+        results.append(out)
+    for other in results[1:]:
+        assert same_bits(other[0], results[0][0])  # comparisons only: no room for rounding
+        np.testing.assert_allclose(other[1], results[0][1], atol=TOLERANCE[dtype])
+        np.testing.assert_allclose(other[2], results[0][2], atol=1e-5)
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+def test_the_variable_forces_an_instruction_set(isa: str) -> None:
+    code = "import byzadmm, byzadmm._core as c; print(c.isa, byzadmm.median([[1.0], [3.0], [9.0]])[0])"
+    run = python(code, BYZADMM_ISA=isa)
+    assert run.stdout.split() == [isa, "3.0"], run.stderr
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_without_the_variable_the_best_is_chosen(value: str | None) -> None:
+    run = python("import byzadmm._core as c; print(c.isa)", **({} if value is None else {"BYZADMM_ISA": value}))
+    assert run.stdout.strip() == next(isa for isa in _core.AUTOMATIC if isa in RUNNABLE), run.stderr
+
+
+def test_an_unknown_value_is_a_clear_error() -> None:
+    run = python("import byzadmm", BYZADMM_ISA="sse9")
+    assert run.returncode != 0
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'sse9'"
+
+
+@pytest.mark.parametrize("by", ["module", "script"])
+def test_on_the_command_line_it_is_one_line(by: str, tmp_path: Path) -> None:
+    script = tmp_path / "byzadmm"  # what an installation puts on the path
+    script.write_text("import sys\nfrom byzadmm.cli import main\nsys.exit(main())\n")
+    words = ["-m", "byzadmm"] if by == "module" else [str(script)]
+    for value, code in (("sse9", 2), ("baseline", 0)):
+        environment = os.environ | {"BYZADMM_ISA": value, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-W", "error", *words, "data", "path"]
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert run.returncode == code, run.stderr
+        if code:
+            assert run.stdout == ""
+            assert run.stderr == "byzadmm: error: BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'sse9'\n"
+
+
+def test_a_value_that_cannot_run_is_a_clear_error() -> None:
+    missing = [isa for isa in _core.KNOWN if isa not in RUNNABLE]
+    if not missing:
+        pytest.skip("every known instruction set is built and runs here")
+    run = python("import byzadmm", BYZADMM_ISA=missing[0])
+    assert run.returncode != 0
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith(
+        (
+            f"ImportError: BYZADMM_ISA: this CPU does not support {missing[0]!r}",
+            f"ImportError: BYZADMM_ISA: {missing[0]!r} is not in this build, which has baseline",
+        )
+    )
+
+
+def test_choose_by_what_the_cpu_and_the_build_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    supported = {"baseline", "avx2", "avx512"}
+    monkeypatch.setattr(_cpu, "supports", lambda isa: isa in supported)
+    monkeypatch.setattr(_core, "built", lambda: ("baseline", "avx2"))
+    assert _core.choose(None) == _core.choose("") == _core.choose("avx2") == "avx2"
+    assert _core.choose("baseline") == "baseline"
+    with pytest.raises(ImportError, match=r"^BYZADMM_ISA: 'avx512' is not in this build, which has baseline, avx2$"):
+        _core.choose("avx512")
+    supported.remove("avx2")
+    assert _core.choose(None) == "baseline"
+    with pytest.raises(ImportError, match=r"^BYZADMM_ISA: this CPU does not support 'avx2'$"):
+        _core.choose("avx2")
+    with pytest.raises(ImportError, match=r"^BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'AVX2'$"):
+        _core.choose("AVX2")
+
+
+def test_cpu_supports_nothing_it_does_not_know() -> None:
+    assert _cpu.supports("baseline")
+    assert not _cpu.supports("sse9")

@@ -1,0 +1,1 @@
+"""What more than one test file uses: inputs, oracles, small experiments, programs that run under mpirun."""

@@ -1,0 +1,49 @@
+"""A call of every kernel, for tests that run them all under some condition: threads, instruction sets, interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from byzadmm import aggregate, kernels
+
+
+def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
+    """Every kernel on inputs whose lengths no thread count divides, as functions of the thread count."""
+    rng = np.random.default_rng(d)
+    few, some, many = (rng.standard_normal((n, d)).astype(dtype) for n in (11, 37, 131))
+    poisoned = few.copy()
+    poisoned[3, d // 2] = np.nan
+    x0 = rng.standard_normal(d).astype(dtype)
+    X, y = rng.integers(0, 256, (211, 37), dtype=np.uint8), rng.integers(0, 7, 211)
+    W, idx = rng.standard_normal((13, 7, 38)).astype(dtype), rng.integers(0, 211, (13, 33))
+    return {
+        "mean": lambda t: aggregate.mean(few, threads=t),
+        "weighted mean": lambda t: aggregate.mean(few, weights=np.arange(1.0, 12.0), threads=t),
+        "median, few": lambda t: aggregate.median(few, threads=t),
+        "median, some": lambda t: aggregate.median(some, threads=t),
+        "median, many": lambda t: aggregate.median(many, threads=t),
+        "median, NaN": lambda t: aggregate.median(poisoned, threads=t),
+        "median, NaN kept": lambda t: aggregate.median(poisoned, nonfinite="propagate", threads=t),
+        "trimmed_mean, few": lambda t: aggregate.trimmed_mean(few, f=2, threads=t),
+        "trimmed_mean, some": lambda t: aggregate.trimmed_mean(some, f=9, threads=t),
+        "trimmed_mean, many": lambda t: aggregate.trimmed_mean(many, f=50, threads=t),
+        "geometric_median": lambda t: aggregate.geometric_median(few, threads=t),
+        "geometric_median, some": lambda t: aggregate.geometric_median(some, threads=t),
+        "geometric_median, NaN": lambda t: aggregate.geometric_median(poisoned, threads=t),
+        "softmax_gradient": lambda t: kernels.softmax_gradient(W, X, y, idx, scale=1 / 255, threads=t),
+        "softmax_gradient, all": lambda t: kernels.softmax_gradient(W, X, y, scale=1 / 255, threads=t),
+        "softmax_loss": lambda t: kernels.softmax_loss(W, X, y, scale=1 / 255, threads=t),
+        "softmax_predict": lambda t: kernels.softmax_predict(W[0], X, threads=t),
+        "admm_worker_step": lambda t: kernels.admm_worker_step(few, 2 * few, few - 1, few, alpha=0.1, threads=t),
+        "admm_dual_step": lambda t: kernels.admm_dual_step(few, 2 * few, x0, beta=0.3, lam=0.4, threads=t),
+        "admm_master_step": lambda t: kernels.admm_master_step(x0, few, 2 * few, alpha=0.1, rho=0.1, threads=t),
+        "rsa_worker_step": lambda t: kernels.rsa_worker_step(few, 2 * few, x0, alpha=0.1, lam=0.3, threads=t),
+        "rsa_master_step": lambda t: kernels.rsa_master_step(x0, few, alpha=0.1, lam=0.3, rho=0.1, threads=t),
+        "philox_normal": lambda t: kernels.philox_normal(d, seed=1, dtype=dtype, threads=t),
+    }
+
+
+NAMES = list(calls("float32", 3))
