@@ -1,75 +1,99 @@
-// The robust rules over (n, d) rows, and the look at non-finite rows they share.
+// The robust rules over (n, d) rows, pre-aggregation, and the look at non-finite rows they share.
 #include "areas.hpp"
-#include "byzadmm/mean.hpp"
-#include "instances.hpp"
-
-namespace byzadmm {
-
-template GeometricMedianInfo geometric_median<float>(Rows<float>, const double*, double, int, float*, double*, int);
-template GeometricMedianInfo geometric_median<double>(Rows<double>, const double*, double, int, double*, double*, int);
-
-}  // namespace byzadmm
+#include "names.hpp"
+#include "row_call.hpp"
 
 namespace byzadmm::bindings {
 
 namespace {
 
-const double* optional_weights(const py::object& weights, index_t n) {
-  if (weights.is_none()) return nullptr;
-  return require<double>(as_array(weights, "weights"), "weights", {n});
+/// Squared distances as `squared_distances` gave them: values, with exponents where double is too narrow.
+SquaredDistances squares_of(const py::array& squared, const py::object& exponent) {
+  require_dims(squared, "squared", 2);
+  const index_t n = squared.shape(0);
+  return {require<double>(squared, "squared", {n, n}),
+          exponent.is_none() ? nullptr : require<std::int32_t>(as_array(exponent, "exponent"), "exponent", {n, n}), n};
 }
 
-}  // namespace
-
-void bind_rules(py::module_& m) {
+void bind_coordinatewise(py::module_& m) {
   m.def(
       "mean",
       [](const py::object& x, const py::array& out, const py::object& weights, const py::object& keep, int threads) {
-        return dispatch_float(first_array(x), "X", [&](auto tag) {
-          using T = decltype(tag);
-          const RowList<T> rows(x, keep);
-          T* to = require_out<T>(out, "out", {rows.d()});
-          const double* w = optional_weights(weights, rows.n());
-          Unlocked nogil;
-          return mean<T>(rows.view(), w, to, resolve_threads(threads, rows.n() * rows.d()));
+        return on_rows(x, keep, [&](const auto& rows) {
+          const double* w = weights_of(weights, rows.n());
+          auto* to = rows.into(out);
+          return rows.run(threads, rows.size(), [&](auto& k, auto all, int team) { return k.mean(all, w, to, team); });
         });
       },
       "X"_a, "out"_a, "weights"_a, "keep"_a, "threads"_a, "Column-wise mean into out; True if it is not finite.");
   m.def(
-      "geometric_median",
-      [](const py::object& x, const py::array& out, const py::object& weights, double tol, int max_iter,
-         const py::object& keep, int threads) {
-        return dispatch_float(first_array(x), "X", [&](auto tag) {
-          using T = decltype(tag);
-          const RowList<T> rows(x, keep);
-          T* to = require_out<T>(out, "out", {rows.d()});
-          const double* w = optional_weights(weights, rows.n());
-          py::array_t<double> combination(rows.n());
-          double* share = combination.mutable_data();
-          GeometricMedianInfo info;
-          {
-            Unlocked nogil;
-            info = geometric_median<T>(rows.view(), w, tol, max_iter, to, share,
-                                       resolve_threads(threads, 8 * rows.n() * rows.d()));
-          }
-          return py::make_tuple(info.iterations, info.converged, info.residual, combination);
+      "median",
+      [](const py::object& x, const py::array& out, const std::string& even, const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          const Even how = named<Even>(even, "even");
+          auto* to = rows.into(out);
+          return rows.run(threads, 4 * rows.size(),
+                          [&](auto& k, auto all, int team) { return k.median(all, how, to, team); });
         });
       },
-      "X"_a, "out"_a, "weights"_a, "tol"_a, "max_iter"_a, "keep"_a, "threads"_a,
-      "Geometric median into out; (iterations, converged, residual, combination). iterations = -1: a row is not "
-      "finite.");
+      "X"_a, "out"_a, "even"_a, "keep"_a, "threads"_a, "Column-wise median into out; True if a sum was not finite.");
+  m.def(
+      "trimmed_mean",
+      [](const py::object& x, const py::array& out, index_t f, const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          require_value(f >= 0 && 2 * f < rows.n(), "f", "0 <= 2f < n");
+          auto* to = rows.into(out);
+          return rows.run(threads, 4 * rows.size(),
+                          [&](auto& k, auto all, int team) { return k.trimmed_mean(all, f, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "f"_a, "keep"_a, "threads"_a, "Column-wise trimmed mean into out; True if a sum was not finite.");
+  m.def(
+      "closest_mean",
+      [](const py::object& x, const py::array& out, const py::array& center, index_t k, const py::object& keep,
+         int threads) {
+        on_rows(x, keep, [&](const auto& rows) {
+          require_value(k >= 1 && k <= rows.n(), "k", "an integer in [1, n]");
+          auto* to = rows.into(out);
+          const auto* middle = require<std::decay_t<decltype(*to)>>(center, "center", {rows.d()});
+          rows.run(threads, 8 * rows.size(),
+                   [&](auto& of, auto all, int team) { of.closest_mean(all, middle, k, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "center"_a, "k"_a, "keep"_a, "threads"_a, "Column-wise mean of the k values closest to center.");
+  m.def(
+      "weighted_median",
+      [](const py::object& x, const py::array& out, const py::object& weights, const std::string& even,
+         const py::object& keep, int threads) {
+        on_rows(x, keep, [&](const auto& rows) {
+          const double* w = positive_weights(weights, rows.n());
+          const Even how = named<Even>(even, "even");
+          auto* to = rows.into(out);
+          rows.run(threads, 8 * rows.size(),
+                   [&](auto& k, auto all, int team) { k.weighted_median(all, w, how, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "weights"_a, "even"_a, "keep"_a, "threads"_a, "Column-wise weighted median of finite rows.");
+  m.def(
+      "weighted_trimmed_mean",
+      [](const py::object& x, const py::array& out, const py::object& weights, double cut, const py::object& keep,
+         int threads) {
+        on_rows(x, keep, [&](const auto& rows) {
+          const double* w = positive_weights(weights, rows.n());
+          auto* to = rows.into(out);
+          rows.run(threads, 8 * rows.size(),
+                   [&](auto& k, auto all, int team) { k.weighted_trimmed_mean(all, w, cut, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "weights"_a, "cut"_a, "keep"_a, "threads"_a,
+      "Column-wise mean without the weight cut at both ends.");
   m.def(
       "nonfinite_rows",
       [](const py::object& x, int threads) {
-        return dispatch_float(first_array(x), "X", [&](auto tag) {
-          using T = decltype(tag);
-          const RowList<T> rows(x, py::none());
+        return on_rows(x, py::none(), [&](const auto& rows) {
           py::array_t<bool> bad(rows.n());
           bool* to = bad.mutable_data();
-          {
-            Unlocked nogil;
-            nonfinite_rows<T>(rows.view(), to, resolve_threads(threads, rows.n() * rows.d()));
-          }
+          rows.run(threads, rows.size(), [&](auto& k, auto all, int team) { k.nonfinite_rows(all, to, team); });
           return bad;
         });
       },
@@ -77,15 +101,155 @@ void bind_rules(py::module_& m) {
   m.def(
       "mark_nan_columns",
       [](const py::object& x, const py::array& out, int threads) {
-        dispatch_float(first_array(x), "X", [&](auto tag) {
-          using T = decltype(tag);
-          const RowList<T> rows(x, py::none());
-          T* to = require_out<T>(out, "out", {rows.d()});
-          Unlocked nogil;
-          mark_nan_columns<T>(rows.view(), to, resolve_threads(threads, rows.n() * rows.d()));
+        on_rows(x, py::none(), [&](const auto& rows) {
+          auto* to = rows.into(out);
+          rows.run(threads, rows.size(), [&](auto& k, auto all, int team) { k.mark_nan_columns(all, to, team); });
         });
       },
       "X"_a, "out"_a, "threads"_a, "out_j = NaN where column j of X holds one.");
+}
+
+void bind_by_distances(py::module_& m) {
+  m.def(
+      "geometric_median",
+      [](const py::object& x, const py::array& out, const py::object& weights, double tol, int max_iter,
+         const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          const double* w = weights_of(weights, rows.n());
+          auto* to = rows.into(out);
+          py::array_t<double> combination(rows.n());
+          double* share = combination.mutable_data();
+          const GeometricMedianInfo info = rows.run(threads, 8 * rows.size(), [&](auto& k, auto all, int team) {
+            return k.geometric_median(all, w, tol, max_iter, to, share, team);
+          });
+          return py::make_tuple(info.iterations, info.converged, info.residual, combination);
+        });
+      },
+      "X"_a, "out"_a, "weights"_a, "tol"_a, "max_iter"_a, "keep"_a, "threads"_a,
+      "Geometric median into out; (iterations, converged, residual, combination). iterations = -1: a row is not "
+      "finite.");
+  m.def(
+      "squared_distances",
+      [](const py::object& x, int threads) {
+        return on_rows(x, py::none(), [&](const auto& rows) {
+          const index_t n = rows.n();
+          py::array_t<double> squared({n, n});
+          py::array_t<bool> bad(n);
+          double* to = squared.mutable_data();
+          bool* said = bad.mutable_data();
+          std::vector<std::int32_t> exponent;
+          rows.run(threads, n * rows.size() / 8,
+                   [&](auto& k, auto all, int team) { k.squared_distances(all, to, exponent, said, team); });
+          py::object wide = py::none();
+          if (!exponent.empty()) wide = py::array_t<std::int32_t>({n, n}, exponent.data());
+          return py::make_tuple(squared, wide, bad);
+        });
+      },
+      "X"_a, "threads"_a,
+      "(squared distances, their exponents of 2 or None where float64 holds them, rows that are not finite).");
+  m.def(
+      "krum_scores",
+      [](const py::array& squared, const py::object& exponent, index_t neighbors, const py::object& weights,
+         double mass, int threads) {
+        const SquaredDistances from = squares_of(squared, exponent);
+        const double* w = weights_of(weights, from.n);
+        py::array_t<double> score(from.n);
+        py::array_t<std::int32_t> power(from.n);
+        double* to = score.mutable_data();
+        std::int32_t* to_power = power.mutable_data();
+        const int team = table().resolve_threads(threads, 4 * from.n * from.n);
+        {
+          const Unlocked unlocked;
+          table().krum_scores(from, neighbors, w, mass, to, to_power, team);
+        }
+        return py::make_tuple(score, from.exponent ? py::object(power) : py::none());
+      },
+      "squared"_a, "exponent"_a, "neighbors"_a, "weights"_a, "mass"_a, "threads"_a,
+      "Sums of squared distances to the nearest others, with their exponents or None.");
+  m.def(
+      "bulyan_choice",
+      [](const py::array& squared, const py::object& exponent, index_t f, index_t count) {
+        const SquaredDistances from = squares_of(squared, exponent);
+        require_value(f >= 0 && count >= 1 && count <= from.n, "count", "an integer in [1, n]");
+        py::array_t<index_t> chosen(count);
+        index_t* to = chosen.mutable_data();
+        {
+          const Unlocked unlocked;
+          table().bulyan_choice(from, f, count, to);
+        }
+        return chosen;
+      },
+      "squared"_a, "exponent"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
+  m.def(
+      "medoid",
+      [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,
+         const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          const SquaredDistances from = squares_of(squared, exponent);
+          const index_t n = rows.n();
+          if (from.n != n) wrong_shape("squared", {n, n}, shape_of(squared));
+          const double* w = weights_of(weights, n);
+          py::array_t<double> score(n);
+          double* to = score.mutable_data();
+          const index_t best = rows.run(threads, 8 * rows.size(),
+                                        [&](auto& k, auto all, int team) { return k.medoid(all, from, w, to, team); });
+          return py::make_tuple(best, score);
+        });
+      },
+      "X"_a, "squared"_a, "exponent"_a, "weights"_a, "keep"_a, "threads"_a,
+      "(the kept row with the least sum of distances, all sums).");
+}
+
+void bind_clipping_and_mixing(py::module_& m) {
+  m.def(
+      "neighbor_means",
+      [](const py::object& x, const py::array& out, const py::array& neighbor, const py::object& keep, int threads) {
+        on_rows(x, keep, [&](const auto& rows) {
+          require_dims(neighbor, "neighbor", 2);
+          const index_t count = neighbor.shape(0), size = neighbor.shape(1);
+          const index_t* index = require<index_t>(neighbor, "neighbor", {count, size});
+          for (index_t s = 0; s < count * size; ++s) require_below(index[s], rows.n(), "neighbor", "indices of rows");
+          auto* to = rows.into(out, count);
+          rows.run(threads, count * size * rows.d() / 4,
+                   [&](auto& k, auto all, int team) { k.neighbor_means(all, index, count, size, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "neighbor"_a, "keep"_a, "threads"_a, "out_i = mean of the kept rows neighbor_i.");
+  m.def(
+      "centered_clip",
+      [](const py::object& x, const py::array& out, double tau, int n_iter, const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          auto* to = rows.into(out);
+          py::array_t<double> factor(rows.n());
+          double* shares = factor.mutable_data();
+          rows.run(threads, 4 * rows.size(),
+                   [&](auto& k, auto all, int team) { k.centered_clip(all, tau, n_iter, to, shares, team); });
+          return factor;
+        });
+      },
+      "X"_a, "out"_a, "tau"_a, "n_iter"_a, "keep"_a, "threads"_a,
+      "out holds the center and then the result; the last factors.");
+  m.def(
+      "clip",
+      [](const py::object& x, const py::array& out, double max_norm, const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          auto* to = rows.into(out, rows.n());
+          py::array_t<double> norm(rows.n());
+          double* lengths = norm.mutable_data();
+          rows.run(threads, 2 * rows.size(),
+                   [&](auto& k, auto all, int team) { k.clip(all, max_norm, to, lengths, team); });
+          return norm;
+        });
+      },
+      "X"_a, "out"_a, "max_norm"_a, "keep"_a, "threads"_a, "Rows shortened to max_norm into out; their norms before.");
+}
+
+}  // namespace
+
+void bind_rules(py::module_& m) {
+  bind_coordinatewise(m);
+  bind_by_distances(m);
+  bind_clipping_and_mixing(m);
 }
 
 }  // namespace byzadmm::bindings

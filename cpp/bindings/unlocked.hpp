@@ -3,11 +3,24 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
-#include "byzadmm/parallel.hpp"
 #include "pybind.hpp"
+#include "table.hpp"
 
 namespace byzadmm::bindings {
+
+/// The kernels in use; module.cpp sets it before anything can be called.
+inline const Table*& table_in_use() {
+  static const Table* here = nullptr;
+  return here;
+}
+inline const Table& table() { return *table_in_use(); }
+
+template <class T>
+const Kernels<T>& kernels() {
+  return std::get<Kernels<T>>(table().of);
+}
 
 /// Ends the kernels of other threads: those that run, or start, inside `with cancellation:` raise InterruptedError once
 /// it is cancelled.
@@ -36,13 +49,17 @@ inline unsigned long& main_thread() {
 /// main thread; Ctrl-C) or a cancellation (in others). Pointers to arrays must have been taken before.
 class Unlocked final : private Watch {
  public:
-  Unlocked() : outside_(watched()), cancellation_(Cancellation::current()), state_(PyEval_SaveThread()) {
+  Unlocked()
+      : watched_(table().watched()),
+        outside_(watched_),
+        cancellation_(Cancellation::current()),
+        state_(PyEval_SaveThread()) {
     // In a forked child any thread may have become the main one; Python knows.
-    signals_ = PyThread_get_thread_ident() == main_thread() || in_forked_child();
-    if (signals_ || cancellation_) watched() = {this, true, false};
+    signals_ = PyThread_get_thread_ident() == main_thread() || table().in_forked_child();
+    if (signals_ || cancellation_) watched_ = {this, true, false};
   }
   ~Unlocked() override {
-    watched() = outside_;
+    watched_ = outside_;
     lock();
   }
   Unlocked(const Unlocked&) = delete;
@@ -82,6 +99,7 @@ class Unlocked final : private Watch {
     return quick ? 16 : 1;  // small tasks should not pay for the clock
   }
 
+  Watched& watched_;
   Watched outside_;
   Cancellation* cancellation_;
   PyThreadState* state_;

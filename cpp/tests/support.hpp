@@ -93,5 +93,6 @@ struct RowBuffers {
 void test_kernels();
 void test_selection();
 void test_training();
+void test_messages();
 
 }  // namespace byzadmm::tests

@@ -31,17 +31,17 @@ struct Problem {
 
   template <class T>
   SoftmaxLoss<T, X> loss() const {
-    return {Samples<X>{x.get(), samples, features},
-            y.get(),
-            flipped.get(),
-            part.get(),
-            offset.get(),
-            poisoned.get(),
-            workers,
-            classes,
-            1.0 / 255,
-            batch,
-            11};
+    return SoftmaxLoss<T, X>({{x.get(), samples, features},
+                              y.get(),
+                              flipped.get(),
+                              part.get(),
+                              offset.get(),
+                              poisoned.get(),
+                              workers,
+                              classes,
+                              batch,
+                              1.0 / 255,
+                              11});
   }
   index_t dim() const { return classes * (features + 1); }
 };
@@ -80,8 +80,8 @@ template <class T>
 struct Run {
   Run(index_t m, index_t q, index_t d) : m(m), q(q), d(d) { std::fill(eliminated.get(), eliminated.get() + m, -1); }
   index_t m, q, d;
-  Buffer<T> x0{d}, x{m * d}, eta{m * d}, eta_prev{m * d}, sent{q * d}, sent_prev{q * d}, lies{q * d}, g{m * d},
-      momentum{m * d}, scratch{d};
+  Buffer<T> x0{d}, x{m * d}, eta{m * d}, eta_prev{m * d}, sent{q * d}, sent_prev{q * d}, forged{q * d}, g{m * d},
+      momentum{m * d};
   Buffer<std::int64_t> eliminated{m};
 
   bool operator==(const Run& other) const {
@@ -104,24 +104,23 @@ Run<T> trained(Method method, const Problem<std::uint8_t>& problem, Attack attac
   Run<T> run(m, q, d);
   std::vector<index_t> byzantine;
   for (index_t i = m - q; i < m; ++i) byzantine.push_back(i);
-  const Cast<T> cast{m, d, byzantine, attack, 11, run.eliminated.get(), threads};
+  const Participants who{m, d, byzantine, attack, 11, run.eliminated.get(), threads};
   std::int64_t first = 1;
   for (const index_t count : pieces) {
     const std::vector<double> steps(static_cast<std::size_t>(count), 0.1);
-    const double* a = steps.data();
+    const Schedule schedule{steps.data(), steps.data(), first, count};
     if (method == Method::admm)
       run_admm<T>(loss,
                   {run.x0.get(), run.x.get(), run.eta.get(), run.eta_prev.get(), run.sent.get(), run.sent_prev.get(),
-                   run.lies.get()},
-                  {0.05, 0.5, 0.01}, cast, a, a, first, count);
+                   run.forged.get()},
+                  {0.05, 0.5, 0.01}, who, schedule);
     if (method == Method::rsa)
-      run_rsa<T>(loss, {run.x0.get(), run.x.get(), run.lies.get(), run.scratch.get()}, 0.05, 0.01, cast, a, a, first,
-                 count);
+      run_rsa<T>(loss, {run.x0.get(), run.x.get(), run.forged.get()}, {0.05, 0.01}, who, schedule);
     if (method == Method::sgd || method == Method::momentum)
-      run_sgd<T>(loss,
-                 {run.x0.get(), run.g.get(), method == Method::momentum ? run.momentum.get() : nullptr, run.lies.get(),
-                  run.scratch.get()},
-                 {Rule::median, 0, 1e-6, 1000}, 0.01, 0.9, false, cast, a, first, count);
+      run_sgd<T>(
+          loss,
+          {run.x0.get(), run.g.get(), method == Method::momentum ? run.momentum.get() : nullptr, run.forged.get()},
+          {RuleKind::median, 0, 1e-6, 1000}, {0.01, 0.9, false}, who, schedule);
     first += count;
   }
   return run;
@@ -147,8 +146,8 @@ void test_admm_by_its_parts() {
     admm_worker_step<T>(run.x.get(), run.g.get(), run.eta.get(), run.eta_prev.get(), T(0.1), run.x.get(), m * d, 1);
     admm_dual_step<T>(run.eta.get(), run.x.get(), run.x0.get(), T(0.5), T(0.05), run.eta_prev.get(), m, d, 1);
     std::swap(run.eta.data, run.eta_prev.data);
-    for (index_t e = 0; e < q * d; ++e) run.lies[e] = T(-3) * run.x[(m - q) * d + e];
-    admm_dual_step<T>(run.sent.get(), run.lies.get(), run.x0.get(), T(0.5), T(0.05), run.sent_prev.get(), q, d, 1);
+    for (index_t e = 0; e < q * d; ++e) run.forged[e] = T(-3) * run.x[(m - q) * d + e];
+    admm_dual_step<T>(run.sent.get(), run.forged.get(), run.x0.get(), T(0.5), T(0.05), run.sent_prev.get(), q, d, 1);
     std::swap(run.sent.data, run.sent_prev.data);
   }
   check(fused == run, "run_admm by its parts " + name_of<T>());

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 try:
+    import byzadmm._isa  # noqa: F401  before _core: it refuses sub-interpreters, in which pybind11 would hang
     from byzadmm import _core
 except ImportError as error:  # pragma: no cover - only without a build, or in the processes of test_isa.py
     if "BYZADMM_ISA" in str(error):

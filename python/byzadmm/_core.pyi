@@ -13,15 +13,17 @@ _Weights = NDArray[np.float64] | None
 _Exponents = NDArray[np.int32] | None
 _Stream = tuple[int, int, int]
 
-KNOWN: tuple[str, ...]
-AUTOMATIC: tuple[str, ...]
+#: Names of the enumerations of cpp/include/byzadmm/choices.hpp, in their order.
+EVEN: tuple[str, ...]
+ATTACKS: tuple[str, ...]
+RULES: tuple[str, ...]
+PURPOSES: tuple[str, ...]
 __version__: str
 isa: str
 vector_bytes: int
 openmp: bool
 
-def built() -> tuple[str, ...]: ...
-def choose(wanted: str | None) -> str: ...
+def use(table: object) -> None: ...
 def max_threads() -> int: ...
 
 class Cancellation:
@@ -29,9 +31,9 @@ class Cancellation:
     def __enter__(self) -> None: ...
     def __exit__(self, *error: object) -> None: ...
 
-# bind_rules.cpp, bind_median.cpp
+# bind_rules.cpp
 def mean(X: _Rows, out: _Array, weights: _Weights, keep: _Keep, threads: int) -> bool: ...
-def median(X: _Rows, out: _Array, even: int, keep: _Keep, threads: int) -> bool: ...
+def median(X: _Rows, out: _Array, even: str, keep: _Keep, threads: int) -> bool: ...
 def trimmed_mean(X: _Rows, out: _Array, f: int, keep: _Keep, threads: int) -> bool: ...
 def geometric_median(
     X: _Rows, out: _Array, weights: _Weights, tol: float, max_iter: int, keep: _Keep, threads: int
@@ -39,16 +41,14 @@ def geometric_median(
 def nonfinite_rows(X: _Rows, threads: int) -> NDArray[np.bool_]: ...
 def mark_nan_columns(X: _Rows, out: _Array, threads: int) -> None: ...
 
-# bind_columns.cpp
 def closest_mean(X: _Rows, out: _Array, center: _Array, k: int, keep: _Keep, threads: int) -> None: ...
 def weighted_median(
-    X: _Rows, out: _Array, weights: NDArray[np.float64], even: int, keep: _Keep, threads: int
+    X: _Rows, out: _Array, weights: NDArray[np.float64], even: str, keep: _Keep, threads: int
 ) -> None: ...
 def weighted_trimmed_mean(
     X: _Rows, out: _Array, weights: NDArray[np.float64], cut: float, keep: _Keep, threads: int
 ) -> None: ...
 
-# bind_krum.cpp
 def squared_distances(X: _Rows, threads: int) -> tuple[NDArray[np.float64], _Exponents, NDArray[np.bool_]]: ...
 def krum_scores(
     squared: NDArray[np.float64], exponent: _Exponents, neighbors: int, weights: _Weights, mass: float, threads: int
@@ -70,7 +70,7 @@ def centered_clip(
 ) -> NDArray[np.float64]: ...
 def clip(X: _Rows, out: _Array, max_norm: float, keep: _Keep, threads: int) -> NDArray[np.float64]: ...
 
-# bind_steps.cpp
+# bind_kernels.cpp
 def admm_worker_step(
     x: _Array, g: _Array, eta: _Array, eta_prev: _Array, out: _Array, alpha: float, threads: int
 ) -> None: ...
@@ -85,7 +85,8 @@ def rsa_master_step(
     x0: _Array, messages: _Array, out: _Array, alpha: float, lam: float, rho: float, threads: int
 ) -> None: ...
 
-# bind_softmax.cpp
+def momentum_step(momentum: _Array, g: _Array, beta: float, threads: int) -> None: ...
+def sgd_step(x0: _Array, direction: _Array, out: _Array, alpha: float, rho: float, threads: int) -> None: ...
 def softmax_gradient(
     W: _Array, X: _Array, y: _Array, idx: _Array | None, out: _Array, scale: float, bias: bool, threads: int
 ) -> None: ...
@@ -94,12 +95,10 @@ def softmax_loss(
 ) -> NDArray[np.float64]: ...
 def softmax_predict(W: _Array, X: _Array, out: _Array, scale: float, bias: bool, threads: int) -> None: ...
 
-# bind_philox.cpp
 def philox_normal(out: _Array, std: float, seed: int, stream: _Stream) -> None: ...
 def philox_integers(out: _Array, high: int, seed: int, stream: _Stream) -> None: ...
 
-# bind_simulation.cpp
-_Spec = tuple[int, float, int]
+# bind_training.cpp
 _State = dict[str, _Array]
 
 class Loss:
@@ -125,8 +124,25 @@ class Loss:
     def dim(self) -> int: ...
     def gradients(self, models: _Array, workers: list[int], k: int, out: _Array, threads: int) -> None: ...
 
+class Attack:
+    def __init__(self, kind: str, value: float = 0.0, worker: int = 0) -> None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def worker(self) -> int: ...
+
+class Rule:
+    def __init__(self, kind: str, *, f: int = 0, tol: float = 0.0, max_iter: int = 0) -> None: ...
+
+class Roles:
+    def __init__(
+        self, *, byzantine: list[int], attack: Attack, seed: int, eliminated: _Array, threads: int
+    ) -> None: ...
+
 def attack_messages(
-    attack: _Spec, honest: _Array, byzantine: list[int], x0: _Array, k: int, seed: int, out: _Array, threads: int
+    attack: Attack, honest: _Array, byzantine: list[int], x0: _Array, k: int, seed: int, out: _Array, threads: int
 ) -> None: ...
 def take_messages(
     envelopes: list[tuple[_Array, int, bytes, int, int]],
@@ -137,46 +153,38 @@ def take_messages(
     good: _Array,
 ) -> list[bool]: ...
 def acceptable(messages: _Array, bound: float) -> list[bool]: ...
-def momentum_step(momentum: _Array, g: _Array, beta: float, threads: int) -> None: ...
-def sgd_step(x0: _Array, direction: _Array, out: _Array, alpha: float, rho: float, threads: int) -> None: ...
 def run_admm(
     loss: Loss,
     state: _State,
+    roles: Roles,
+    *,
     lam: float,
     beta: float,
     rho: float,
-    alpha0: _Array,
-    alpha: _Array,
+    master_steps: _Array,
+    worker_steps: _Array,
     first: int,
-    byzantine: list[int],
-    attack: _Spec,
-    seed: int,
-    threads: int,
 ) -> None: ...
 def run_rsa(
     loss: Loss,
     state: _State,
+    roles: Roles,
+    *,
     lam: float,
     rho: float,
-    alpha0: _Array,
-    alpha: _Array,
+    master_steps: _Array,
+    worker_steps: _Array,
     first: int,
-    byzantine: list[int],
-    attack: _Spec,
-    seed: int,
-    threads: int,
 ) -> None: ...
 def run_sgd(
     loss: Loss,
     state: _State,
-    rule: tuple[int, int, float, int],
+    roles: Roles,
+    *,
+    rule: Rule,
     rho: float,
     momentum: float,
     ideal: bool,
-    alpha: _Array,
+    steps: _Array,
     first: int,
-    byzantine: list[int],
-    attack: _Spec,
-    seed: int,
-    threads: int,
 ) -> None: ...

@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 NONFINITE = ("exclude", "raise", "propagate")
-_EVEN = ("mid", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -291,7 +290,7 @@ def median(
     Yin, Chen, Kannan, Bartlett, "Byzantine-robust distributed learning", ICML 2018.
     """
     call = _begin("median", X, out, nonfinite, threads)
-    mode = _EVEN.index(check_choice(even, "even", _EVEN))
+    mode = check_choice(even, "even", _core.EVEN)
     w = check_weights(weights, call.n)
     if w is not None:
         positive, voters = _voters(call, w, max_f("median", call.n))
@@ -719,7 +718,7 @@ def bulyan(
     selected = _original(call, chosen)
     keep = np.sort(selected).tolist()
     center = np.empty_like(call.out)
-    _core.median(call.rows, center, _EVEN.index("mid"), keep, call.threads)
+    _core.median(call.rows, center, "mid", keep, call.threads)
     _core.closest_mean(call.rows, call.out, center, n - 4 * declared, keep, call.threads)
     return _finish(call, X, out, return_info, selected=selected, distances=distances.as_float())
 
@@ -773,7 +772,7 @@ def meamed(
     call = _begin("meamed", X, out, nonfinite, threads)
     declared = check_f("meamed", f, call.n)
     _around(
-        call, declared, lambda to, f: _core.median(call.rows, to, _EVEN.index("mid"), call.kept, call.threads)
+        call, declared, lambda to, f: _core.median(call.rows, to, "mid", call.kept, call.threads)
     )
     return _finish(call, X, out, return_info)
 
@@ -878,7 +877,7 @@ def centered_clip(
         call.out.fill(np.nan)
         return _finish(call, X, out, return_info, iterations=0)
     if start is None:
-        _core.median(call.rows, moving, _EVEN.index("mid"), call.kept, call.threads)
+        _core.median(call.rows, moving, "mid", call.kept, call.threads)
     else:
         np.copyto(moving, start)
     factors = _core.centered_clip(call.rows, moving, tau, n_iter, call.kept, call.threads)

@@ -49,27 +49,9 @@ __all__ = [
     "Zero",
 ]
 
-# Order of AttackKind in cpp/include/byzadmm/attacks.hpp.
-_KINDS = (
-    "honest",
-    "gaussian",
-    "sign_flip",
-    "duplicate",
-    "small_value",
-    "large_value",
-    "dual_oscillation",
-    "constant",
-    "alie",
-    "inner_product",
-)
-
-#: The native form of an attack: kind, value, worker.
-Spec = tuple[int, float, int]
-HONEST: Spec = (0, 0.0, 0)
-
-
-def _spec(kind: str, value: float = 0.0, worker: int = 0) -> Spec:
-    return _KINDS.index(kind), float(value), worker
+#: The native form of an attack.
+Spec = _core.Attack
+HONEST = Spec("honest")
 
 
 @dataclass(frozen=True)
@@ -113,7 +95,7 @@ class Gaussian(Attack):
         check_real(self.std, "std", low=0.0)
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("gaussian", self.std)
+        return Spec("gaussian", self.std)
 
 
 @dataclass(frozen=True)
@@ -128,7 +110,7 @@ class SignFlip(Attack):
         check_real(self.scale, "scale")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("sign_flip", self.scale)
+        return Spec("sign_flip", self.scale)
 
 
 @dataclass(frozen=True)
@@ -143,7 +125,7 @@ class Duplicate(Attack):
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         if self.worker >= m:
             raise ValueError(f"Duplicate: worker={self.worker} is not one of {m} workers")
-        return _spec("duplicate", worker=self.worker)
+        return Spec("duplicate", worker=self.worker)
 
 
 @dataclass(frozen=True)
@@ -158,7 +140,7 @@ class SmallValue(Attack):
         check_real(self.eps, "eps")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("small_value", self.eps)
+        return Spec("small_value", self.eps)
 
 
 @dataclass(frozen=True)
@@ -175,7 +157,7 @@ class LargeValue(Attack):
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         beta = self.beta if self.beta is not None else getattr(algorithm, "beta", 1.0)
-        return _spec("large_value", 4.0 * getattr(algorithm, "lam", 1.0) / beta)
+        return Spec("large_value", 4.0 * getattr(algorithm, "lam", 1.0) / beta)
 
 
 @dataclass(frozen=True)
@@ -186,7 +168,7 @@ class DualOscillation(Attack):
     sends: ClassVar[str] = "dual"
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("dual_oscillation", getattr(algorithm, "lam", 1.0))
+        return Spec("dual_oscillation", getattr(algorithm, "lam", 1.0))
 
 
 @dataclass(frozen=True)
@@ -196,7 +178,7 @@ class Zero(Attack):
     sees: ClassVar[str] = "own"
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("constant", 0.0)
+        return Spec("constant", 0.0)
 
 
 @dataclass(frozen=True)
@@ -206,7 +188,7 @@ class NonFinite(Attack):
     sees: ClassVar[str] = "own"
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("constant", math.nan)
+        return Spec("constant", math.nan)
 
 
 @dataclass(frozen=True)
@@ -221,7 +203,7 @@ class SameValue(Attack):
         check_real(self.v, "v")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("constant", self.v)
+        return Spec("constant", self.v)
 
 
 @dataclass(frozen=True)
@@ -232,7 +214,7 @@ class LabelFlip(Attack):
     poisons_labels: ClassVar[bool] = True
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("honest")
+        return Spec("honest")
 
 
 @dataclass(frozen=True)
@@ -254,7 +236,7 @@ class ALIE(Attack):
             check_real(self.z, "z")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("alie", self.strength(m, q) if self.z is None else self.z)
+        return Spec("alie", self.strength(m, q) if self.z is None else self.z)
 
     @staticmethod
     def strength(m: int, q: int) -> float:
@@ -279,7 +261,7 @@ class InnerProduct(Attack):
         check_real(self.eps, "eps")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return _spec("inner_product", self.eps)
+        return Spec("inner_product", self.eps)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 import byzadmm
 from byzadmm import _comparison as comparison
-from byzadmm import _core, aggregators, catalogue, datasets
+from byzadmm import _core, _isa, aggregators, catalogue, datasets
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_choice, check_int
@@ -817,7 +817,7 @@ def _info(args: argparse.Namespace) -> int:
         "numpy": importlib.metadata.version("numpy"),
         "machine": f"{platform.system()} {platform.machine()}",
         "instruction set": _core.isa,
-        "instruction sets built": list(_core.built()),
+        "instruction sets built": list(_isa.built()),
         "threads": _core.max_threads(),
         "openmp": _core.openmp,
         "data": {comparison.kebab(row.name): row.where for row in datasets.available(args.data_dir)},

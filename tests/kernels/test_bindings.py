@@ -358,7 +358,7 @@ def test_native_rules_tell_of_sums_that_are_not_finite(dtype: str) -> None:
     out = np.empty(7, dtype)
     calls: list[Callable[[], bool]] = [
         lambda: _core.mean(X, out, None, None, 1),
-        lambda: _core.median(X, out, 0, None, 1),
+        lambda: _core.median(X, out, "mid", None, 1),
         lambda: _core.trimmed_mean(X, out, 1, None, 1),
     ]
     assert [call() for call in calls] == [False] * 3

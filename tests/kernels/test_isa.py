@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,16 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzadmm import _core, _cpu, reference
+from byzadmm import _core, _isa, reference
 from support.arrays import awkward, same_bits
 
-RUNNABLE = [isa for isa in _core.built() if _cpu.supports(isa)]
+RUNNABLE = [isa for isa in _isa.built() if _isa.supports(isa)]
 TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
 
 
+@pytest.fixture
+def use() -> Iterator[Callable[[str], None]]:
+    """Changes the instruction set, until the test ends."""
+    yield lambda isa: _core.use(importlib.import_module(f"byzadmm._kernels_{isa}").table)
+    _core.use(_isa.chosen.table)
+
+
 @pytest.fixture(params=RUNNABLE)
-def native(request: pytest.FixtureRequest) -> ModuleType:
-    return importlib.import_module(f"byzadmm._core_{request.param}")
+def native(request: pytest.FixtureRequest, use: Callable[[str], None]) -> ModuleType:
+    use(request.param)
+    assert _core.isa == request.param
+    return _core
 
 
 def python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -36,18 +47,24 @@ def test_baseline_is_always_built() -> None:
 
 
 def test_each_module_says_what_it_is(native: ModuleType) -> None:
-    assert native.__name__ == f"byzadmm._core_{native.isa}"
     assert native.vector_bytes == {"baseline": 16, "avx2": 32, "avx512": 64}[native.isa]
-    assert native.__version__ == _core.__version__
-    assert native.openmp is _core.openmp
     assert native.max_threads() >= 1
+
+
+def test_only_a_table_of_this_version_is_taken() -> None:
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    with pytest.raises(ValueError, match="PyCapsule_GetPointer called with incorrect name"):
+        _core.use(new(1, b"byzadmm.kernels.0.0.1", None))
+    assert _core.isa in RUNNABLE
+    assert _core.max_threads() >= 1
 
 
 def test_rules_on_every_instruction_set(native: ModuleType, dtype: str) -> None:
     for label, X in awkward(dtype):
         out = np.empty(X.shape[1], dtype)
         size = max(float(np.abs(X).max()), float(np.finfo(dtype).tiny))
-        native.median(X, out, 0, None, 2)
+        native.median(X, out, "mid", None, 2)
         np.testing.assert_array_equal(out, reference.median(X), err_msg=label)
         f = (len(X) - 1) // 3
         native.trimmed_mean(X, out, f, None, 2)
@@ -95,15 +112,15 @@ def test_kernels_on_every_instruction_set(native: ModuleType, dtype: str) -> Non
 
 
 @pytest.mark.skipif(len(RUNNABLE) < 2, reason="only one instruction set can run here")
-def test_instruction_sets_agree_with_each_other(dtype: str) -> None:
-    modules = [importlib.import_module(f"byzadmm._core_{isa}") for isa in RUNNABLE]
+def test_instruction_sets_agree_with_each_other(dtype: str, use: Callable[[str], None]) -> None:
     X = np.random.default_rng(4).standard_normal((33, 517)).astype(dtype)
     results = []
-    for module in modules:
+    for isa in RUNNABLE:
+        use(isa)
         out = np.empty((3, 517), dtype)
-        module.median(X, out[0], 0, None, 1)
-        module.trimmed_mean(X, out[1], 9, None, 1)
-        module.geometric_median(X, out[2], None, 1e-6, 1000, None, 1)
+        _core.median(X, out[0], "mid", None, 1)
+        _core.trimmed_mean(X, out[1], 9, None, 1)
+        _core.geometric_median(X, out[2], None, 1e-6, 1000, None, 1)
         results.append(out)
     for other in results[1:]:
         assert same_bits(other[0], results[0][0])  # comparisons only: no room for rounding
@@ -121,7 +138,7 @@ def test_the_variable_forces_an_instruction_set(isa: str) -> None:
 @pytest.mark.parametrize("value", [None, ""])
 def test_without_the_variable_the_best_is_chosen(value: str | None) -> None:
     run = python("import byzadmm._core as c; print(c.isa)", **({} if value is None else {"BYZADMM_ISA": value}))
-    assert run.stdout.strip() == next(isa for isa in _core.AUTOMATIC if isa in RUNNABLE), run.stderr
+    assert run.stdout.strip() == next(isa for isa in _isa.AUTOMATIC if isa in RUNNABLE), run.stderr
 
 
 def test_an_unknown_value_is_a_clear_error() -> None:
@@ -147,7 +164,7 @@ def test_on_the_command_line_it_is_one_line(by: str, tmp_path: Path) -> None:
 
 
 def test_a_value_that_cannot_run_is_a_clear_error() -> None:
-    missing = [isa for isa in _core.KNOWN if isa not in RUNNABLE]
+    missing = [isa for isa in _isa.KNOWN if isa not in RUNNABLE]
     if not missing:
         pytest.skip("every known instruction set is built and runs here")
     run = python("import byzadmm", BYZADMM_ISA=missing[0])
@@ -163,20 +180,20 @@ def test_a_value_that_cannot_run_is_a_clear_error() -> None:
 
 def test_choose_by_what_the_cpu_and_the_build_have(monkeypatch: pytest.MonkeyPatch) -> None:
     supported = {"baseline", "avx2", "avx512"}
-    monkeypatch.setattr(_cpu, "supports", lambda isa: isa in supported)
-    monkeypatch.setattr(_core, "built", lambda: ("baseline", "avx2"))
-    assert _core.choose(None) == _core.choose("") == _core.choose("avx2") == "avx2"
-    assert _core.choose("baseline") == "baseline"
+    monkeypatch.setattr(_isa, "supports", lambda isa: isa in supported)
+    monkeypatch.setattr(_isa, "built", lambda: ("baseline", "avx2"))
+    assert _isa.choose(None) == _isa.choose("") == _isa.choose("avx2") == "avx2"
+    assert _isa.choose("baseline") == "baseline"
     with pytest.raises(ImportError, match=r"^BYZADMM_ISA: 'avx512' is not in this build, which has baseline, avx2$"):
-        _core.choose("avx512")
+        _isa.choose("avx512")
     supported.remove("avx2")
-    assert _core.choose(None) == "baseline"
+    assert _isa.choose(None) == "baseline"
     with pytest.raises(ImportError, match=r"^BYZADMM_ISA: this CPU does not support 'avx2'$"):
-        _core.choose("avx2")
+        _isa.choose("avx2")
     with pytest.raises(ImportError, match=r"^BYZADMM_ISA: expected one of baseline, avx2, avx512; got 'AVX2'$"):
-        _core.choose("AVX2")
+        _isa.choose("AVX2")
 
 
 def test_cpu_supports_nothing_it_does_not_know() -> None:
-    assert _cpu.supports("baseline")
-    assert not _cpu.supports("sse9")
+    assert _isa.supports("baseline")
+    assert not _isa.supports("sse9")

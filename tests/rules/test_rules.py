@@ -740,4 +740,4 @@ def test_native_messages() -> None:
     with pytest.raises(ValueError, match=r"k: expected an integer in \[1, n\]"):
         _core.closest_mean(X, np.empty(2), np.zeros(2), 4, None, 1)
     with pytest.raises(ValueError, match="weights: expected positive numbers"):
-        _core.weighted_median(X, np.empty(2), np.zeros(3), 0, None, 1)
+        _core.weighted_median(X, np.empty(2), np.zeros(3), "mid", None, 1)

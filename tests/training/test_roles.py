@@ -252,9 +252,9 @@ def test_models_start_where_they_are_told() -> None:
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({}, "state: lies is missing"),
-        ({"lies": np.zeros((2, 13))}, r"state: expected lies of shape \(0, 13\) and dtype float64, got \(2, 13\) and"),
-        ({"lies": np.zeros((0, 13), "float32")}, r"got \(0, 13\) and float32"),
+        ({}, "state: forged is missing"),
+        ({"forged": np.zeros((2, 13))}, r"state: expected forged of shape \(0, 13\) and dtype float64, got \(2, 13\) and"),
+        ({"forged": np.zeros((0, 13), "float32")}, r"got \(0, 13\) and float32"),
     ],
 )
 def test_states_that_do_not_fit(state: dict[str, Array], message: str) -> None:

@@ -4,33 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "byzadmm/choices.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/philox.hpp"
 #include "byzadmm/views.hpp"
 
 namespace byzadmm {
-
-/// First word of every stream: two purposes never share a draw. user_attack and rule are drawn in Python.
-enum class Purpose : std::uint64_t { batch = 0, attack = 1, user_attack = 2, gradient_noise = 3, rule = 4 };
-
-enum class AttackKind : int {
-  honest,            // the honest message itself (label flipping poisons the gradient, not the message)
-  gaussian,          // N(0, value^2)
-  sign_flip,         // value * own message
-  duplicate,         // the message of regular worker `worker`
-  small_value,       // x0 - value / max(k (k+1), 1)                 (Example ex)
-  large_value,       // x0 - value (-1)^k, value = 4 lambda / beta   (Example ex)
-  dual_oscillation,  // value (-1)^k, value = lambda                 (section 4.2)
-  constant,          // value: zero, the same value, NaN
-  alie,              // mean - value * std of the regular messages (Baruch et al., NeurIPS 2019)
-  inner_product,     // -value * mean of the regular messages (Xie et al., UAI 2019)
-};
-
-struct Attack {
-  AttackKind kind;
-  double value;
-  index_t worker;
-};
 
 namespace detail {
 

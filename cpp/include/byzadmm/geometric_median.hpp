@@ -20,20 +20,12 @@
 #include <vector>
 
 #include "byzadmm/centred_rows.hpp"
+#include "byzadmm/choices.hpp"
 #include "byzadmm/median.hpp"
 #include "byzadmm/median_spaces.hpp"
 #include "byzadmm/views.hpp"
 
 namespace byzadmm {
-
-/// residual = max(0, ||sum_{x_i != z} w_i (x_i - z) / ||x_i - z|| || - weight of the rows equal to z) / sum_i w_i, of
-/// the z that is returned, rounded to T.
-/// converged: that of z before it was rounded is within the tolerance.
-struct GeometricMedianInfo {
-  int iterations;
-  bool converged;
-  double residual;
-};
 
 namespace detail {
 

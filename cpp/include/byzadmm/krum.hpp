@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "byzadmm/parallel.hpp"
+#include "byzadmm/wide.hpp"
 
 namespace byzadmm {
 
@@ -125,6 +127,27 @@ void bulyan_choice(const N* squared, index_t n, index_t f, index_t count, index_
       while (last[i] > 0 && !left[others[last[i]]]) --last[i];
     }
   }
+}
+
+/// The scores of squared distances of either kind, weighted by `mass` where weights are given, else of `neighbors`;
+/// score_i * 2^exponent_i where the distances have exponents.
+inline void krum_scores(const SquaredDistances& squared, index_t neighbors, const double* weight, double mass,
+                        double* score, std::int32_t* exponent, int threads) {
+  visit(squared, [&](const auto* from) {
+    using N = std::decay_t<decltype(*from)>;
+    std::vector<N> sum(static_cast<std::size_t>(squared.n));
+    if (weight) krum_scores(from, weight, squared.n, mass, sum.data(), threads);
+    else krum_scores(from, squared.n, neighbors, sum.data(), threads);
+    for (index_t i = 0; i < squared.n; ++i) {
+      const Wide split = sum[static_cast<std::size_t>(i)];
+      score[i] = squared.exponent ? split.mantissa : static_cast<double>(sum[static_cast<std::size_t>(i)]);
+      exponent[i] = split.exponent;
+    }
+  });
+}
+
+inline void bulyan_choice(const SquaredDistances& squared, index_t f, index_t count, index_t* chosen) {
+  visit(squared, [&](const auto* from) { bulyan_choice(from, squared.n, f, count, chosen); });
 }
 
 }  // namespace byzadmm

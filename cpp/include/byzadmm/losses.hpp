@@ -3,25 +3,14 @@
 
 #include <vector>
 
-#include "byzadmm/attacks.hpp"
+#include "byzadmm/loss.hpp"
+#include "byzadmm/parallel.hpp"
+#include "byzadmm/philox.hpp"
 #include "byzadmm/softmax.hpp"
 
 namespace byzadmm {
 
-/// gradient(): worker's stochastic gradient of iteration k at a model. `slot` names the running thread's scratch, which
-/// reserve() makes room for.
-template <class T>
-class Loss {
- public:
-  virtual ~Loss() = default;
-  virtual index_t workers() const = 0;
-  virtual index_t dim() const = 0;
-  virtual void reserve(int threads) = 0;
-  virtual void gradient(index_t worker, const T* model, std::int64_t k, T* g, int slot) = 0;
-};
-
-/// Softmax regression; worker i draws `batch` of its samples part[offset[i] .. offset[i+1]) with replacement.
-/// A poisoned worker sees label K - 1 - y instead of y.
+/// Softmax regression on everybody's samples.
 ///
 /// A batch is a few hundred random places in a large file, so the cost is waiting for memory. A thread therefore works
 /// on three batches at once: it draws one and asks for its entries, finds the rows of the next and asks for those, and
@@ -29,15 +18,18 @@ class Loss {
 template <class T, class X>
 class SoftmaxLoss final : public Loss<T> {
  public:
-  SoftmaxLoss(Samples<X> samples, const std::int64_t* y, const std::int64_t* flipped_y, const std::int64_t* part,
-              const std::int64_t* offset, const bool* poisoned, index_t workers, index_t classes, double scale,
-              index_t batch, std::uint64_t seed)
-      : samples_(samples), workers_(workers), classes_(classes), scale_(scale), batch_(batch), seed_(seed) {
-    offset_.assign(offset, offset + workers + 1);
-    entry_.reserve(static_cast<std::size_t>(offset[workers]));
-    for (index_t i = 0; i < workers; ++i)
-      for (std::int64_t e = offset[i]; e < offset[i + 1]; ++e)
-        entry_.push_back({part[e], (poisoned[i] ? flipped_y : y)[part[e]]});
+  explicit SoftmaxLoss(const SharedSamples<X>& all)
+      : samples_(all.samples),
+        workers_(all.workers),
+        classes_(all.classes),
+        scale_(all.scale),
+        batch_(all.batch),
+        seed_(all.seed),
+        offset_(all.offset, all.offset + all.workers + 1) {
+    entry_.reserve(static_cast<std::size_t>(offset_.back()));
+    for (index_t i = 0; i < workers_; ++i)
+      for (std::int64_t e = all.offset[i]; e < all.offset[i + 1]; ++e)
+        entry_.push_back({all.part[e], (all.poisoned[i] ? all.flipped_y : all.y)[all.part[e]]});
   }
 
   index_t workers() const override { return workers_; }
@@ -147,35 +139,42 @@ class SoftmaxLoss final : public Loss<T> {
   std::vector<Lane> lane_;
 };
 
-/// F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2, plus N(0, noise^2) in every element of the gradient.
 template <class T>
 class QuadraticLoss final : public Loss<T> {
  public:
-  QuadraticLoss(const T* a, const T* b, index_t workers, index_t dim, double noise, std::uint64_t seed)
-      : a_(a), b_(b), workers_(workers), dim_(dim), noise_(noise), seed_(seed) {}
+  explicit QuadraticLoss(const Quadratics<T>& of) : of_(of) {}
 
-  index_t workers() const override { return workers_; }
-  index_t dim() const override { return dim_; }
-  void reserve(int threads) override { scratch_.resize(static_cast<std::size_t>(threads * dim_)); }
+  index_t workers() const override { return of_.workers; }
+  index_t dim() const override { return of_.dim; }
+  void reserve(int threads) override { scratch_.resize(static_cast<std::size_t>(threads * of_.dim)); }
 
   void gradient(index_t worker, const T* model, std::int64_t k, T* g, int slot) override {
-    const T *a = a_ + worker * dim_, *b = b_ + worker * dim_;
-    for (index_t j = 0; j < dim_; ++j) g[j] = a[j] * (model[j] - b[j]);
-    if (noise_ > 0) {
-      T* noise = scratch_.data() + slot * dim_;
-      philox_normal(Stream{seed_, static_cast<std::uint64_t>(Purpose::gradient_noise),
+    const index_t d = of_.dim;
+    const T *a = of_.a + worker * d, *b = of_.b + worker * d;
+    for (index_t j = 0; j < d; ++j) g[j] = a[j] * (model[j] - b[j]);
+    if (of_.noise > 0) {
+      T* noise = scratch_.data() + slot * d;
+      philox_normal(Stream{of_.seed, static_cast<std::uint64_t>(Purpose::gradient_noise),
                            static_cast<std::uint64_t>(worker), static_cast<std::uint64_t>(k)},
-                    static_cast<T>(noise_), noise, dim_);
-      for (index_t j = 0; j < dim_; ++j) g[j] += noise[j];
+                    static_cast<T>(of_.noise), noise, d);
+      for (index_t j = 0; j < d; ++j) g[j] += noise[j];
     }
   }
 
  private:
-  const T *a_, *b_;
-  index_t workers_, dim_;
-  double noise_;
-  std::uint64_t seed_;
+  Quadratics<T> of_;
   std::vector<T> scratch_;
 };
+
+/// out_i = the gradient of worker workers_i in iteration k, at its own model models_i (n, d) or at a shared one (d).
+template <class T>
+void gradients(Loss<T>& loss, const T* models, bool shared, const std::vector<index_t>& workers, std::int64_t k, T* out,
+               int threads) {
+  const index_t d = loss.dim();
+  loss.reserve(threads);
+  for_tasks(static_cast<index_t>(workers.size()), threads, [&](index_t i, int slot) {
+    loss.gradient(workers[static_cast<std::size_t>(i)], shared ? models : models + i * d, k, out + i * d, slot);
+  });
+}
 
 }  // namespace byzadmm

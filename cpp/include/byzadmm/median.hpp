@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "byzadmm/choices.hpp"
 #include "byzadmm/mean.hpp"
 #include "byzadmm/network.hpp"
 #include "byzadmm/parallel.hpp"
@@ -14,9 +15,6 @@
 #include "byzadmm/views.hpp"
 
 namespace byzadmm {
-
-/// What the median of an even number of values is: the midpoint of the middle two, the lower or the upper one.
-enum class Even { mid, low, high };
 
 namespace detail {
 

@@ -111,4 +111,11 @@ BYZ_NOINLINE index_t medoid(Rows<T> x, const N* squared, const double* weight, d
   return std::max<index_t>(best, 0);
 }
 
+template <class T>
+index_t medoid(Rows<T> x, const SquaredDistances& squared, const double* weight, double* score, int threads) {
+  index_t best = 0;
+  visit(squared, [&](const auto* from) { best = medoid(x, from, weight, score, threads); });
+  return best;
+}
+
 }  // namespace byzadmm

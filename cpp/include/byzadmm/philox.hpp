@@ -6,15 +6,11 @@
 
 #include <cmath>
 
+#include "byzadmm/choices.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
 
 namespace byzadmm {
-
-struct Stream {
-  std::uint64_t seed;
-  std::uint64_t s0, s1, s2;
-};
 
 /// Four words of block `block` of the stream. A hundred instructions that wait for each other; the processor overlaps
 /// neighbouring blocks by itself (writing four of them abreast was slower: their words do not fit the registers).

@@ -16,16 +16,6 @@
 
 namespace byzadmm {
 
-template <class T>
-struct SoftmaxModel {
-  const T* w;        // (K, stride)
-  index_t classes;   // K
-  index_t features;  // D
-  index_t stride;    // D + 1 with a bias, D without
-  T scale;
-  bool has_bias() const { return stride > features; }
-};
-
 namespace detail {
 
 constexpr index_t kBatchTile = 32;

@@ -1,6 +1,8 @@
 // Views over memory that somebody else owns.
 #pragma once
 
+#include <string_view>
+
 #include "byzadmm/config.hpp"
 
 namespace byzadmm {
@@ -19,6 +21,74 @@ struct Samples {
   const X* data;  // (n, d)
   index_t n;
   index_t d;
+};
+
+/// Squared distances between n rows: value * 2^exponent, or the value itself where float64 is wide enough for all.
+struct SquaredDistances {
+  const double* value;           // (n, n)
+  const std::int32_t* exponent;  // (n, n) or nullptr
+  index_t n;
+};
+
+/// A model of softmax regression (softmax.hpp).
+template <class T>
+struct SoftmaxModel {
+  const T* w;        // (K, stride)
+  index_t classes;   // K
+  index_t features;  // D
+  index_t stride;    // D + 1 with a bias, D without
+  T scale;
+  bool has_bias() const { return stride > features; }
+};
+
+/// Everybody's samples: worker i has those with the numbers part[offset[i] .. offset[i+1]), and draws `batch` of them
+/// with replacement in each iteration. A poisoned worker sees flipped_y instead of y.
+template <class X>
+struct SharedSamples {
+  Samples<X> samples;
+  const std::int64_t *y, *flipped_y;  // (n) each
+  const std::int64_t *part, *offset;  // offset: (workers + 1)
+  const bool* poisoned;               // (workers)
+  index_t workers, classes, batch;
+  double scale;
+  std::uint64_t seed;
+};
+
+/// F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2, plus N(0, noise^2) in every element of the gradient.
+template <class T>
+struct Quadratics {
+  const T *a, *b;  // (workers, dim) each
+  index_t workers, dim;
+  double noise;
+  std::uint64_t seed;
+};
+
+/// `count` bytes that came, which should be: a header of a fixed length that starts with `header`, then the messages of
+/// workers first .. first + rows - 1.
+struct Envelope {
+  const char* bytes;
+  index_t count;
+  std::string_view header;
+  index_t first, rows;
+};
+
+/// State of ADMM: x0 (d); x, eta, eta_prev (m, d), what an honest worker would hold; sent, sent_prev, u (q, d), the
+/// duals that Byzantine workers sent and the models that they forged.
+template <class T>
+struct AdmmState {
+  T *x0, *x, *eta, *eta_prev, *sent, *sent_prev, *u;
+};
+
+/// State of RSA: x0 (d); x (m, d); forged (q, d).
+template <class T>
+struct RsaState {
+  T *x0, *x, *forged;
+};
+
+/// State of SGD: x0 (d); g (m, d), gradients at x0; momentum (m, d) or nullptr; forged (q, d).
+template <class T>
+struct SgdState {
+  T *x0, *g, *momentum, *forged;
 };
 
 }  // namespace byzadmm

@@ -9,8 +9,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
-#include "byzadmm/config.hpp"
+#include "byzadmm/views.hpp"
 
 namespace byzadmm {
 
@@ -54,6 +55,16 @@ struct Wide {
 inline Wide sqrt(Wide a) {
   const std::int32_t odd = a.exponent & 1;
   return {std::sqrt(odd ? 2 * a.mantissa : a.mantissa), (a.exponent - odd) / 2};
+}
+
+/// f(pointer to the n * n squares), of double or, where they have exponents, of Wide.
+template <class F>
+void visit(const SquaredDistances& squared, F&& f) {
+  if (!squared.exponent) return f(squared.value);
+  const auto size = static_cast<std::size_t>(squared.n * squared.n);
+  std::vector<Wide> wide(size);
+  for (std::size_t e = 0; e < size; ++e) wide[e] = Wide(squared.value[e], squared.exponent[e]);
+  f(static_cast<const Wide*>(wide.data()));
 }
 
 }  // namespace byzadmm

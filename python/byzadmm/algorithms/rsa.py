@@ -111,15 +111,21 @@ class RSA(Algorithm):
         state["x0"][:] = following
 
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
-        loss, attack = run.native_loss, run.native_attack
-        if loss is None or attack is None:
+        loss = run.native_loss
+        if loss is None or run.native_attack is None:
             return None
 
         def advance(state: State, first: int, count: int) -> None:
-            master = steps.evaluate(self.master_step, "master_step", first, count, run.dtype)
-            worker = steps.evaluate(self.worker_step, "worker_step", first, count, run.dtype)
-            tail = (first, run.byzantine, attack, run.seed, run.threads)
-            _core.run_rsa(loss, state, self.lam, run.rho, master, worker, *tail)
+            _core.run_rsa(
+                loss,
+                state,
+                run.roles(state),
+                lam=self.lam,
+                rho=run.rho,
+                master_steps=steps.evaluate(self.master_step, "master_step", first, count, run.dtype),
+                worker_steps=steps.evaluate(self.worker_step, "worker_step", first, count, run.dtype),
+                first=first,
+            )
 
         return advance
 

@@ -27,9 +27,10 @@ __all__ = ["SGD"]
 _PIXELS = steps.power(1e-4)
 
 # Order of Rule in cpp/include/byzadmm/simulation.hpp.
-_NATIVE_RULES = ("mean", "median", "trimmed_mean", "geometric_median")
 
-_RULE = 4  # Purpose of cpp/include/byzadmm/attacks.hpp
+_RULE = _core.PURPOSES.index("rule")
+#: Of the geometric median: its defaults.
+_TOL, _MAX_ITER = 1e-6, 1000
 
 
 @dataclass(frozen=True)
@@ -186,12 +187,12 @@ class SGD(Algorithm):
         if self.rule == "mean":
             _core.mean(rows, out, None, None, threads)
         elif self.rule == "median":
-            _core.median(rows, out, 0, None, threads)
+            _core.median(rows, out, "mid", None, threads)
         elif self.rule == "trimmed_mean":
             f = min(max(self.f - eliminated, 0), (len(rows) - 1) // 2)
             _core.trimmed_mean(rows, out, f, None, threads)
         elif self.rule == "geometric_median":
-            _core.geometric_median(rows, out, None, 1e-6, 1000, None, threads)
+            _core.geometric_median(rows, out, None, _TOL, _MAX_ITER, None, threads)
         else:
             self._apply_chain(run, state, heard, eliminated, k, out)
         return out
@@ -216,16 +217,24 @@ class SGD(Algorithm):
             center[:] = out
 
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
-        loss, attack = run.native_loss, run.native_attack
-        native = isinstance(self.rule, str) and self.rule in _NATIVE_RULES and self.variance_reduction is None
-        if loss is None or attack is None or not native:
+        loss = run.native_loss
+        native = isinstance(self.rule, str) and self.rule in _core.RULES and self.variance_reduction is None
+        if loss is None or run.native_attack is None or not native:
             return None
-        rule = (_NATIVE_RULES.index(str(self.rule)), self.f, 1e-6, 1000)
+        rule = _core.Rule(str(self.rule), f=self.f, tol=_TOL, max_iter=_MAX_ITER)
 
         def advance(state: State, first: int, count: int) -> None:
-            alpha = steps.evaluate(self.step, "step", first, count, run.dtype)
-            tail = (first, run.byzantine, attack, run.seed, run.threads)
-            _core.run_sgd(loss, state, rule, run.rho, float(self.momentum), self.ideal, alpha, *tail)
+            _core.run_sgd(
+                loss,
+                state,
+                run.roles(state),
+                rule=rule,
+                rho=run.rho,
+                momentum=self.momentum,
+                ideal=self.ideal,
+                steps=steps.evaluate(self.step, "step", first, count, run.dtype),
+                first=first,
+            )
 
         return advance
 

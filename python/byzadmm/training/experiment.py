@@ -143,14 +143,27 @@ class Experiment:
             raise ValueError(f"x_init: {type(algorithm).__name__}'s workers have no models of their own")
         self.optimum = None if optimum is None else checked_vector(optimum, "optimum", self.d)
 
+    def roles(self, state: dict[str, Any]) -> _core.Roles:
+        """Who is Byzantine and what those send, for a fused loop; it writes whom the master eliminates into state."""
+        assert self.native_attack is not None
+        return _core.Roles(
+            byzantine=self.byzantine,
+            attack=self.native_attack,
+            seed=self.seed,
+            eliminated=state["eliminated"],
+            threads=self.threads,
+        )
+
     def _check_attack(self) -> None:
         """Every number that an attack is told must be one in the dtype of the run."""
         if isinstance(self.attack, Attack):
             for name, value in settings_of(self.attack).items():
                 if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
                     check_real(value, f"attack: {name}", dtype=self.dtype)
-        if self.native_attack is not None and not np.isnan(self.native_attack[1]):  # made of the algorithm's settings
-            check_real(self.native_attack[1], "attack: strength", dtype=self.dtype)
+        # Made of the algorithm's settings.
+        strength = np.nan if self.native_attack is None else self.native_attack.value
+        if not np.isnan(strength):
+            check_real(strength, "attack: strength", dtype=self.dtype)
 
     def _make_loss(self, dataset: Any, parts: Any, loss: Any) -> Any:
         if isinstance(loss, str):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "Workers", "taken"]
 
-_USER_ATTACK = 2  # Purpose of cpp/include/byzadmm/attacks.hpp
+_USER_ATTACK = _core.PURPOSES.index("user_attack")
 
 
 class Group:
@@ -119,7 +119,7 @@ class Workers:
         q = len(self.byzantine)
         # Ideal SGD leaves the Byzantine workers out, but the native loop keeps a place for their forged messages.
         place = len(run.byzantine) if run.algorithm.ideal else q
-        self._state: State = {"lies": np.zeros((place, run.d), run.dtype)}
+        self._state: State = {"forged": np.zeros((place, run.d), run.dtype)}
         self._state |= run.algorithm.worker_state(self.group)
         self._state |= run.algorithm.forger_state(self.group, q)
 
@@ -138,12 +138,12 @@ class Workers:
         if self.byzantine:
             self._forge(*algorithm.shown(state, messages, k), x0)
             direct = getattr(self.run.attack, "sends", "message") == algorithm.message
-            messages[self._forging] = algorithm.sent(group, state, state["lies"], x0, direct=direct)
+            messages[self._forging] = algorithm.sent(group, state, state["forged"], x0, direct=direct)
         return messages if len(self.mine) == len(self.held) else np.ascontiguousarray(messages[self._own])
 
     def _forge(self, honest: Array, k: int, x0: Array) -> None:
         """Forged messages of index ``k``, from the honest messages of those held."""
-        run, out = self.run, self._state["lies"]
+        run, out = self.run, self._state["forged"]
         if self._everybody is not None:
             self._everybody[self.held] = honest
             honest = self._everybody

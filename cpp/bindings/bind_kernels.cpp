@@ -1,0 +1,266 @@
+// Softmax regression for all workers at once, the update equations of ADMM, RSA and SGD, and random numbers.
+#include <array>
+
+#include "areas.hpp"
+#include "arrays.hpp"
+
+namespace byzadmm::bindings {
+
+namespace {
+
+/// Everything a softmax kernel needs, checked; kept alive by the caller's arguments.
+struct Problem {
+  index_t m, classes, stride, features, samples, batch;
+  const std::int64_t* y = nullptr;
+  const std::int64_t* idx = nullptr;
+
+  template <class T>
+  SoftmaxModel<T> model(const T* w, double scale) const {
+    return {w, classes, features, stride, static_cast<T>(scale)};
+  }
+  index_t work() const { return m * batch * features * classes / 4; }
+};
+
+Problem check_problem(const py::array& w, const py::array& x, const py::object& y, const py::object& idx, bool bias) {
+  require_dims(w, "W", 3);
+  require_dims(x, "X", 2);
+  Problem p{};
+  p.m = w.shape(0);
+  p.classes = w.shape(1);
+  p.stride = w.shape(2);
+  p.samples = x.shape(0);
+  p.features = x.shape(1);
+  if (p.m == 0 || p.classes == 0) nothing_in("W", "worker and one class", "shape " + text(shape_of(w)));
+  if (p.samples == 0 || p.features == 0) nothing_in("X", "row and one column", "shape " + text(shape_of(x)));
+  const Shape shape = {p.m, p.classes, p.features + (bias ? 1 : 0)};
+  if (shape_of(w) != shape) wrong_shape("W", shape, shape_of(w));
+  p.batch = p.samples;
+  if (!y.is_none()) p.y = require<std::int64_t>(as_array(y, "y"), "y", {p.samples});
+  if (!idx.is_none()) {
+    const auto a = as_array(idx, "idx");
+    require_dims(a, "idx", 2);
+    p.batch = a.shape(1);
+    p.idx = require<std::int64_t>(a, "idx", {p.m, p.batch});
+    if (p.batch == 0) nothing_in("idx", "sample per worker", "none");
+    for (index_t e = 0; e < p.m * p.batch; ++e) {
+      require_below(p.idx[e], p.samples, "idx", "indices");
+      if (p.y) require_label(p.y[p.idx[e]], p.classes, static_cast<index_t>(p.idx[e]));
+    }
+  } else if (p.y) {
+    for (index_t e = 0; e < p.samples; ++e) require_label(p.y[e], p.classes, e);
+  }
+  return p;
+}
+
+/// call(models as T*, samples of X, kernels of T and X)
+template <class Call>
+void on_samples(const py::array& w, const py::array& x, const Problem& p, Call&& call) {
+  dispatch_float(w, "W", [&](auto tag) {
+    using T = decltype(tag);
+    const T* models = require<T>(w, "W", shape_of(w));
+    dispatch_feature(x, "X", [&](auto feature) {
+      using X = decltype(feature);
+      const Samples<X> samples{require<X>(x, "X", shape_of(x)), p.samples, p.features};
+      call(models, samples, std::get<SoftmaxKernels<T, X>>(kernels<T>().softmax));
+    });
+  });
+}
+
+void bind_softmax(py::module_& m) {
+  m.def(
+      "softmax_gradient",
+      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, const py::array& out,
+         double scale, bool bias, int threads) {
+        const Problem p = check_problem(w, x, y, idx, bias);
+        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+          using T = std::decay_t<decltype(*models)>;
+          T* to = require_out<T>(out, "out", shape_of(w));
+          const int team = table().resolve_threads(threads, p.work());
+          const Unlocked unlocked;
+          of.gradient(p.model(models, scale), models, samples, p.y, p.idx, p.m, p.batch, to, team);
+        });
+      },
+      "W"_a, "X"_a, "y"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Mini-batch gradients of all workers.");
+  m.def(
+      "softmax_loss",
+      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, double scale, bool bias,
+         int threads) {
+        const Problem p = check_problem(w, x, y, idx, bias);
+        py::array_t<double> result(p.m);
+        double* to = result.mutable_data();
+        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+          const int team = table().resolve_threads(threads, p.work() / p.m);
+          const Unlocked unlocked;
+          for (index_t i = 0; i < p.m; ++i)
+            to[i] = of.loss(p.model(models + i * p.classes * p.stride, scale), samples, p.y,
+                            p.idx ? p.idx + i * p.batch : nullptr, p.batch, team);
+        });
+        return result;
+      },
+      "W"_a, "X"_a, "y"_a, "idx"_a, "scale"_a, "bias"_a, "threads"_a, "Mean loss of every worker.");
+  m.def(
+      "softmax_predict",
+      [](const py::array& w, const py::array& x, const py::array& out, double scale, bool bias, int threads) {
+        const Problem p = check_problem(w, x, py::none(), py::none(), bias);
+        if (p.m != 1) wrong_shape("W", {1, p.classes, p.stride}, shape_of(w));
+        std::int64_t* to = require_out<std::int64_t>(out, "out", {p.samples});
+        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+          const int team = table().resolve_threads(threads, p.work());
+          const Unlocked unlocked;
+          of.predict(p.model(models, scale), samples, to, team);
+        });
+      },
+      "W"_a, "X"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Class of every row.");
+}
+
+void bind_steps(py::module_& m) {
+  m.def(
+      "admm_worker_step",
+      [](const py::array& x, const py::array& g, const py::array& eta, const py::array& eta_prev, const py::array& out,
+         double alpha, int threads) {
+        dispatch_float(x, "x", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(x);
+          const T *x_ = require<T>(x, "x", shape), *g_ = require<T>(g, "g", shape);
+          const T *e_ = require<T>(eta, "eta", shape), *p_ = require<T>(eta_prev, "eta_prev", shape);
+          T* to = require_out<T>(out, "out", shape);
+          const index_t size = x.size();
+          const int team = table().resolve_threads(threads, size);
+          const Unlocked unlocked;
+          kernels<T>().admm_worker_step(x_, g_, e_, p_, static_cast<T>(alpha), to, size, team);
+        });
+      },
+      "x"_a, "g"_a, "eta"_a, "eta_prev"_a, "out"_a, "alpha"_a, "threads"_a, "eqxi-update");
+  m.def(
+      "admm_dual_step",
+      [](const py::array& eta, const py::array& x, const py::array& x0, const py::array& out, double beta, double lam,
+         int threads) {
+        dispatch_float(x, "x", [&](auto tag) {
+          using T = decltype(tag);
+          require_dims(x, "x", 2);
+          const index_t n = x.shape(0), d = x.shape(1);
+          const T *e_ = require<T>(eta, "eta", {n, d}), *x_ = require<T>(x, "x", {n, d});
+          const T* x0_ = require<T>(x0, "x0", {d});
+          T* to = require_out<T>(out, "out", {n, d});
+          const int team = table().resolve_threads(threads, n * d);
+          const Unlocked unlocked;
+          kernels<T>().admm_dual_step(e_, x_, x0_, static_cast<T>(beta), static_cast<T>(lam), to, n, d, team);
+        });
+      },
+      "eta"_a, "x"_a, "x0"_a, "out"_a, "beta"_a, "lam"_a, "threads"_a, "eq11, eq11c");
+  m.def(
+      "admm_master_step",
+      [](const py::array& x0, const py::array& eta, const py::array& eta_prev, const py::array& out, double alpha,
+         double rho, int threads) {
+        dispatch_float(eta, "eta", [&](auto tag) {
+          using T = decltype(tag);
+          const MatrixRows<T> e_(eta, "eta"), p_(eta_prev, "eta_prev");
+          const index_t n = eta.shape(0), d = eta.shape(1);
+          require<T>(eta_prev, "eta_prev", {n, d});
+          const T* x0_ = require<T>(x0, "x0", {d});
+          T* to = require_out<T>(out, "out", {d});
+          const int team = table().resolve_threads(threads, n * d);
+          const Unlocked unlocked;
+          kernels<T>().admm_master_step(x0_, e_.view(), p_.view(), alpha, rho, to, team);
+        });
+      },
+      "x0"_a, "eta"_a, "eta_prev"_a, "out"_a, "alpha"_a, "rho"_a, "threads"_a, "eqx0-update-1");
+  m.def(
+      "rsa_worker_step",
+      [](const py::array& x, const py::array& g, const py::array& x0, const py::array& out, double alpha, double lam,
+         int threads) {
+        dispatch_float(x, "x", [&](auto tag) {
+          using T = decltype(tag);
+          require_dims(x, "x", 2);
+          const index_t n = x.shape(0), d = x.shape(1);
+          const T *x_ = require<T>(x, "x", {n, d}), *g_ = require<T>(g, "g", {n, d});
+          const T* x0_ = require<T>(x0, "x0", {d});
+          T* to = require_out<T>(out, "out", {n, d});
+          const int team = table().resolve_threads(threads, n * d);
+          const Unlocked unlocked;
+          kernels<T>().rsa_worker_step(x_, g_, x0_, static_cast<T>(alpha), static_cast<T>(lam), to, n, d, team);
+        });
+      },
+      "x"_a, "g"_a, "x0"_a, "out"_a, "alpha"_a, "lam"_a, "threads"_a, "eq:rsa-update, worker");
+  m.def(
+      "rsa_master_step",
+      [](const py::array& x0, const py::array& messages, const py::array& out, double alpha, double lam, double rho,
+         int threads) {
+        dispatch_float(messages, "messages", [&](auto tag) {
+          using T = decltype(tag);
+          const MatrixRows<T> sent(messages, "messages");
+          const index_t d = messages.shape(1);
+          const T* x0_ = require<T>(x0, "x0", {d});
+          T* to = require_out<T>(out, "out", {d});
+          const int team = table().resolve_threads(threads, messages.size());
+          const Unlocked unlocked;
+          kernels<T>().rsa_master_step(x0_, sent.view(), alpha, lam, rho, to, team);
+        });
+      },
+      "x0"_a, "messages"_a, "out"_a, "alpha"_a, "lam"_a, "rho"_a, "threads"_a, "eq:rsa-update, master");
+  m.def(
+      "sgd_step",
+      [](const py::array& x0, const py::array& direction, const py::array& out, double alpha, double rho, int threads) {
+        dispatch_float(x0, "x0", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(x0);
+          const T *x_ = require<T>(x0, "x0", shape), *g_ = require<T>(direction, "direction", shape);
+          T* to = require_out<T>(out, "out", shape);
+          const index_t d = x0.size();
+          const int team = table().resolve_threads(threads, d);
+          const Unlocked unlocked;
+          kernels<T>().sgd_step(x_, g_, static_cast<T>(alpha), static_cast<T>(rho), to, d, team);
+        });
+      },
+      "x0"_a, "direction"_a, "out"_a, "alpha"_a, "rho"_a, "threads"_a, "x0 - alpha (direction + rho x0)");
+  m.def(
+      "momentum_step",
+      [](const py::array& momentum, const py::array& g, double beta, int threads) {
+        dispatch_float(momentum, "momentum", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(momentum);
+          T* to = require_out<T>(momentum, "momentum", shape);
+          const T* g_ = require<T>(g, "g", shape);
+          const index_t size = momentum.size();
+          const int team = table().resolve_threads(threads, size);
+          const Unlocked unlocked;
+          kernels<T>().momentum_step(to, g_, static_cast<T>(beta), size, team);
+        });
+      },
+      "momentum"_a, "g"_a, "beta"_a, "threads"_a, "momentum <- beta momentum + (1 - beta) g, in place");
+}
+
+void bind_philox(py::module_& m) {
+  using Words = std::array<std::uint64_t, 3>;
+  m.def(
+      "philox_normal",
+      [](const py::array& out, double std, std::uint64_t seed, const Words& words) {
+        dispatch_float(out, "out", [&](auto tag) {
+          using T = decltype(tag);
+          T* to = require_out<T>(out, "out", shape_of(out));
+          const index_t size = out.size();
+          const Unlocked unlocked;
+          kernels<T>().philox_normal({seed, words[0], words[1], words[2]}, static_cast<T>(std), to, size);
+        });
+      },
+      "out"_a, "std"_a, "seed"_a, "stream"_a, "Normal draws of one stream into out.");
+  m.def(
+      "philox_integers",
+      [](const py::array& out, std::uint64_t high, std::uint64_t seed, const Words& words) {
+        std::int64_t* to = require_out<std::int64_t>(out, "out", shape_of(out));
+        const index_t size = out.size();
+        const Unlocked unlocked;
+        table().philox_integers({seed, words[0], words[1], words[2]}, high, to, size);
+      },
+      "out"_a, "high"_a, "seed"_a, "stream"_a, "Integers in [0, high) of one stream into out.");
+}
+
+}  // namespace
+
+void bind_kernels(py::module_& m) {
+  bind_softmax(m);
+  bind_steps(m);
+  bind_philox(m);
+}
+
+}  // namespace byzadmm::bindings

@@ -1,0 +1,311 @@
+// Losses, attacks, messages and the fused training loops. State lives in NumPy arrays that the caller owns.
+#include "areas.hpp"
+#include "arrays.hpp"
+#include "names.hpp"
+
+namespace byzadmm::bindings {
+
+namespace {
+
+/// A loss of either precision, with the arrays it points into.
+struct NativeLoss {
+  std::unique_ptr<Loss<float>> single;
+  std::unique_ptr<Loss<double>> twice;
+  std::vector<py::object> keep;
+
+  template <class T>
+  Loss<T>& get() const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (!single) wrong_kind("loss", "a float32 loss", "a float64 one");
+      return *single;
+    } else {
+      if (!twice) wrong_kind("loss", "a float64 loss", "a float32 one");
+      return *twice;
+    }
+  }
+  void put(std::unique_ptr<Loss<float>> made) { single = std::move(made); }
+  void put(std::unique_ptr<Loss<double>> made) { twice = std::move(made); }
+  index_t workers() const { return single ? single->workers() : twice->workers(); }
+  index_t dim() const { return single ? single->dim() : twice->dim(); }
+};
+
+NativeLoss make_softmax(const py::array& x, const py::array& y, const py::array& flipped, const py::array& part,
+                        const py::array& offset, const py::array& poisoned, index_t classes, double scale,
+                        index_t batch, std::uint64_t seed, bool single) {
+  require_dims(x, "X", 2);
+  require_dims(offset, "offset", 1);
+  const index_t n = x.shape(0), m = offset.shape(0) - 1;
+  const auto* y_ = require<std::int64_t>(y, "y", {n});
+  const auto* f_ = require<std::int64_t>(flipped, "flipped", {n});
+  const auto* p_ = require<std::int64_t>(part, "part", shape_of(part));
+  const auto* o_ = require<std::int64_t>(offset, "offset", {m + 1});
+  const bool* bad = require<bool>(poisoned, "poisoned", {m});
+  require_value(m >= 1 && batch >= 1 && classes >= 1, "softmax", "at least one worker, sample and class");
+  require_value(o_[0] == 0 && o_[m] == part.size(), "offset", "to cover part");
+  for (index_t i = 0; i < m; ++i) require_value(o_[i + 1] > o_[i], "offset", "at least one sample per worker");
+  for (index_t e = 0; e < part.size(); ++e) require_below(p_[e], n, "part", "indices");
+  for (index_t e = 0; e < n; ++e) {
+    require_label(y_[e], classes, e);
+    require_label(f_[e], classes, e);
+  }
+  NativeLoss loss;
+  loss.keep = {x, y, flipped, part, offset, poisoned};
+  dispatch_feature(x, "X", [&](auto feature) {
+    using X = decltype(feature);
+    const Samples<X> samples{require<X>(x, "X", shape_of(x)), n, x.shape(1)};
+    const SharedSamples<X> all{samples, y_, f_, p_, o_, bad, m, classes, batch, scale, seed};
+    if (single) loss.put(std::get<SoftmaxKernels<float, X>>(kernels<float>().softmax).make_loss(all));
+    else loss.put(std::get<SoftmaxKernels<double, X>>(kernels<double>().softmax).make_loss(all));
+  });
+  return loss;
+}
+
+NativeLoss make_quadratic(const py::array& a, const py::array& b, double noise, std::uint64_t seed) {
+  require_dims(a, "a", 2);
+  NativeLoss loss;
+  loss.keep = {a, b};
+  dispatch_float(a, "a", [&](auto tag) {
+    using T = decltype(tag);
+    const T *a_ = require<T>(a, "a", shape_of(a)), *b_ = require<T>(b, "b", shape_of(a));
+    loss.put(kernels<T>().make_quadratic_loss({a_, b_, a.shape(0), a.shape(1), noise, seed}));
+  });
+  return loss;
+}
+
+/// Gradients of the workers `workers` at their models (n, d), or at one model (d).
+void gradients(NativeLoss& loss, const py::array& models, const std::vector<index_t>& workers, std::int64_t k,
+               const py::array& out, int threads) {
+  dispatch_float(out, "out", [&](auto tag) {
+    using T = decltype(tag);
+    Loss<T>& of = loss.get<T>();
+    const auto n = static_cast<index_t>(workers.size());
+    const index_t d = of.dim();
+    const bool shared = models.ndim() == 1;
+    const T* at = require<T>(models, "models", shared ? Shape{d} : Shape{n, d});
+    T* to = require_out<T>(out, "out", {n, d});
+    for (const index_t i : workers) require_below(i, of.workers(), "workers", "numbers");
+    const int team = table().resolve_threads(threads, n * d * 32);
+    const Unlocked unlocked;
+    kernels<T>().gradients(of, at, shared, workers, k, to, team);
+  });
+}
+
+void bind_losses(py::module_& m) {
+  py::class_<NativeLoss>(m, "Loss", "Where workers' gradients come from.")
+      .def_static("softmax", &make_softmax, "X"_a, "y"_a, "flipped"_a, "part"_a, "offset"_a, "poisoned"_a, "classes"_a,
+                  "scale"_a, "batch"_a, "seed"_a, "single"_a)
+      .def_static("quadratic", &make_quadratic, "a"_a, "b"_a, "noise"_a, "seed"_a)
+      .def_property_readonly("workers", &NativeLoss::workers)
+      .def_property_readonly("dim", &NativeLoss::dim)
+      .def("gradients", &gradients, "models"_a, "workers"_a, "k"_a, "out"_a, "threads"_a);
+}
+
+void bind_attacks(py::module_& m) {
+  py::class_<Attack>(m, "Attack",
+                     "What Byzantine workers send; choices.hpp says what each kind makes of value, worker.")
+      .def(py::init([](const std::string& kind, double value, index_t worker) {
+             return Attack{named<AttackKind>(kind, "kind"), value, worker};
+           }),
+           "kind"_a, "value"_a = 0.0, "worker"_a = 0)
+      .def_property_readonly("kind", [](const Attack& attack) { return name_of(attack.kind); })
+      .def_readonly("value", &Attack::value)
+      .def_readonly("worker", &Attack::worker);
+  m.def(
+      "attack_messages",
+      [](const Attack& attack, const py::array& honest, const std::vector<index_t>& byzantine, const py::array& x0,
+         std::int64_t k, std::uint64_t seed, const py::array& out, int threads) {
+        dispatch_float(honest, "honest", [&](auto tag) {
+          using T = decltype(tag);
+          const MatrixRows<T> all(honest, "honest");
+          const index_t n = honest.shape(0), d = honest.shape(1), q = static_cast<index_t>(byzantine.size());
+          std::vector<char> is_byzantine(static_cast<std::size_t>(n));
+          for (const index_t j : byzantine) {
+            require_below(j, n, "byzantine", "numbers");
+            is_byzantine[static_cast<std::size_t>(j)] = 1;
+          }
+          std::vector<const T*> regular;
+          for (index_t i = 0; i < n; ++i)
+            if (!is_byzantine[static_cast<std::size_t>(i)]) regular.push_back(all.view().row[i]);
+          const T* x0_ = require<T>(x0, "x0", {d});
+          T* to = require_out<T>(out, "out", {q, d});
+          require_below(attack.worker, n, "attack", "a worker");
+          const int team = table().resolve_threads(threads, q * d * 8);
+          const Unlocked unlocked;
+          kernels<T>().attack_messages(attack, all.view(), {regular.data(), static_cast<index_t>(regular.size()), d},
+                                       byzantine.data(), q, x0_, k, seed, to, team);
+        });
+      },
+      "attack"_a, "honest"_a, "byzantine"_a, "x0"_a, "k"_a, "seed"_a, "out"_a, "threads"_a,
+      "Messages of the Byzantine workers.");
+}
+
+std::vector<bool> as_list(const std::unique_ptr<bool[]>& said, std::size_t count) {
+  return std::vector<bool>(said.get(), said.get() + count);
+}
+
+void bind_messages(py::module_& m) {
+  m.def(
+      "acceptable",
+      [](const py::array& messages, double bound) {
+        return dispatch_float(messages, "messages", [&](auto tag) {
+          using T = decltype(tag);
+          const MatrixRows<T> rows(messages, "messages");
+          const auto count = static_cast<std::size_t>(messages.shape(0));
+          const std::unique_ptr<bool[]> good(new bool[count]);
+          const Unlocked unlocked;
+          kernels<T>().acceptable_rows(rows.view(), bound, good.get());
+          return as_list(good, count);
+        });
+      },
+      "messages"_a, "bound"_a, "Which messages the master accepts: finite, and within [-bound, bound] if bound > 0.");
+  m.def(
+      "take_messages",
+      [](const std::vector<std::tuple<py::array, index_t, py::bytes, index_t, index_t>>& envelopes,
+         index_t header_bytes, double bound, const py::array& out, const py::array& present, const py::array& good) {
+        require_dims(out, "out", 2);
+        const index_t m = out.shape(0), d = out.shape(1);
+        bool* came = require_out<bool>(present, "present", {m});
+        bool* fine = require_out<bool>(good, "good", {m});
+        return dispatch_float(out, "out", [&](auto tag) {
+          using T = decltype(tag);
+          T* to = require_out<T>(out, "out", {m, d});
+          std::vector<Envelope> all;
+          for (const auto& [buffer, count, header, first, rows] : envelopes) {
+            const bool is_bytes = buffer.ndim() == 1 && buffer.itemsize() == 1 && count <= buffer.size();
+            all.push_back({static_cast<const char*>(buffer.data()), is_bytes ? count : -1,
+                           static_cast<std::string_view>(header), first, rows});
+          }
+          const std::unique_ptr<bool[]> fits(new bool[all.size()]);
+          const Unlocked unlocked;
+          kernels<T>().take_messages(all, header_bytes, bound, m, d, to, came, fine, fits.get());
+          return as_list(fits, all.size());
+        });
+      },
+      "envelopes"_a, "header_bytes"_a, "bound"_a, "out"_a, "present"_a, "good"_a,
+      "Envelopes (buffer, bytes that came, header it must have, first row, rows): the numbers of those that are "
+      "exactly\n"
+      "this go to their rows of out, which become present, and good if acceptable. Which ones were.");
+}
+
+/// Arrays of a training state, by name.
+template <class T>
+class State {
+ public:
+  State(const py::dict& arrays, index_t m, index_t d, index_t q) : arrays_(arrays), m_(m), d_(d), q_(q) {}
+  T* vector(const char* name) const { return get(name, {d_}); }
+  T* of_workers(const char* name) const { return get(name, {m_, d_}); }
+  T* of_byzantine(const char* name) const { return get(name, {q_, d_}); }
+
+ private:
+  T* get(const char* name, const Shape& shape) const {
+    if (!arrays_.contains(name)) throw py::key_error(expected("state", std::string("an array '") + name + "'"));
+    return require_out<T>(as_array(arrays_[name], name), name, shape);
+  }
+  const py::dict& arrays_;
+  index_t m_, d_, q_;
+};
+
+/// Participants as Python gives them: the loss says how many there are.
+struct Roles {
+  std::vector<index_t> byzantine;
+  Attack attack;
+  std::uint64_t seed;
+  py::array eliminated;
+  int threads;
+
+  Participants of(const NativeLoss& loss) const {
+    const index_t m = loss.workers(), d = loss.dim();
+    for (const index_t j : byzantine) require_below(j, m, "byzantine", "numbers");
+    require_below(attack.worker, m, "attack", "a worker");
+    return {m,
+            d,
+            byzantine,
+            attack,
+            seed,
+            require_out<std::int64_t>(eliminated, "eliminated", {m}),
+            table().resolve_threads(threads, m * d * 32)};
+  }
+};
+
+/// run(loss, arrays of the state, participants), of the precision of the state's x0.
+template <class Run>
+void train(const NativeLoss& loss, const py::dict& state, const Roles& roles, Run&& run) {
+  if (!state.contains("x0")) throw py::key_error(expected("state", "an array 'x0'"));
+  dispatch_float(as_array(state["x0"], "x0"), "x0", [&](auto tag) {
+    using T = decltype(tag);
+    Loss<T>& of = loss.get<T>();
+    const Participants who = roles.of(loss);
+    run(of, State<T>(state, who.m, who.d, who.q()), who, kernels<T>());
+  });
+}
+
+Schedule schedule_of(const py::array& master, const py::array& worker, std::int64_t first) {
+  const index_t count = master.size();
+  return {require<double>(master, "master_steps", {count}), require<double>(worker, "worker_steps", {count}), first,
+          count};
+}
+
+void bind_loops(py::module_& m) {
+  py::class_<Roles>(m, "Roles", "Who is Byzantine, what those send, and whom the master has eliminated (written).")
+      .def(py::init<std::vector<index_t>, Attack, std::uint64_t, py::array, int>(), py::kw_only(), "byzantine"_a,
+           "attack"_a, "seed"_a, "eliminated"_a, "threads"_a);
+  py::class_<Rule>(m, "Rule", "A rule that run_sgd applies natively.")
+      .def(py::init([](const std::string& kind, index_t f, double tol, int max_iter) {
+             return Rule{named<RuleKind>(kind, "kind"), f, tol, max_iter};
+           }),
+           "kind"_a, py::kw_only(), "f"_a = 0, "tol"_a = 0.0, "max_iter"_a = 0);
+
+  m.def(
+      "run_admm",
+      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, double lam, double beta, double rho,
+         const py::array& master_steps, const py::array& worker_steps, std::int64_t first) {
+        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
+          const Schedule schedule = schedule_of(master_steps, worker_steps, first);
+          const auto x0 = s.vector("x0"), x = s.of_workers("x"), eta = s.of_workers("eta"),
+                     eta_prev = s.of_workers("eta_prev"), sent = s.of_byzantine("sent"),
+                     sent_prev = s.of_byzantine("sent_prev"), forged = s.of_byzantine("forged");
+          const Unlocked unlocked;
+          k.run_admm(of, {x0, x, eta, eta_prev, sent, sent_prev, forged}, {lam, beta, rho}, who, schedule);
+        });
+      },
+      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "lam"_a, "beta"_a, "rho"_a, "master_steps"_a, "worker_steps"_a,
+      "first"_a, "Iterations of stochastic ADMM; updates the arrays of state.");
+  m.def(
+      "run_rsa",
+      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, double lam, double rho,
+         const py::array& master_steps, const py::array& worker_steps, std::int64_t first) {
+        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
+          const Schedule schedule = schedule_of(master_steps, worker_steps, first);
+          const auto x0 = s.vector("x0"), x = s.of_workers("x"), forged = s.of_byzantine("forged");
+          const Unlocked unlocked;
+          k.run_rsa(of, {x0, x, forged}, {lam, rho}, who, schedule);
+        });
+      },
+      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "lam"_a, "rho"_a, "master_steps"_a, "worker_steps"_a, "first"_a,
+      "Iterations of RSA; updates the arrays of state.");
+  m.def(
+      "run_sgd",
+      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, const Rule& rule, double rho,
+         double momentum, bool ideal, const py::array& steps, std::int64_t first) {
+        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
+          const Schedule schedule = schedule_of(steps, steps, first);
+          const auto x0 = s.vector("x0"), g = s.of_workers("g"), forged = s.of_byzantine("forged");
+          const auto velocity = momentum != 0 ? s.of_workers("momentum") : nullptr;
+          const Unlocked unlocked;
+          k.run_sgd(of, {x0, g, velocity, forged}, rule, {rho, momentum, ideal}, who, schedule);
+        });
+      },
+      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "rule"_a, "rho"_a, "momentum"_a, "ideal"_a, "steps"_a, "first"_a,
+      "Iterations of SGD with a robust rule; updates the arrays of state.");
+}
+
+}  // namespace
+
+void bind_training(py::module_& m) {
+  bind_losses(m);
+  bind_attacks(m);
+  bind_messages(m);
+  bind_loops(m);
+}
+
+}  // namespace byzadmm::bindings

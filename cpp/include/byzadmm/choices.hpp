@@ -1,0 +1,121 @@
+// What a caller chooses beside its arrays: enumerations with the names that a person types, and small records.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "byzadmm/config.hpp"
+
+namespace byzadmm {
+
+/// Names<E>::of[static_cast<int>(e)] is the name of e. The only list of names: Python reads this one.
+template <class E>
+struct Names;
+
+/// What the median of an even number of values is: the midpoint of the middle two, the lower or the upper one.
+enum class Even { mid, low, high };
+template <>
+struct Names<Even> {
+  static constexpr const char* of[] = {"mid", "low", "high"};
+};
+
+/// First word of every stream of random numbers: two purposes never share a draw. user_attack and rule are drawn in
+/// Python.
+enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule };
+template <>
+struct Names<Purpose> {
+  static constexpr const char* of[] = {"batch", "attack", "user_attack", "gradient_noise", "rule"};
+};
+
+/// A stream of random numbers (philox.hpp): any part of it can be computed alone.
+struct Stream {
+  std::uint64_t seed;
+  std::uint64_t s0, s1, s2;
+};
+
+enum class AttackKind {
+  honest,            // the honest message itself (label flipping poisons the gradient, not the message)
+  gaussian,          // N(0, value^2)
+  sign_flip,         // value * own message
+  duplicate,         // the message of regular worker `worker`
+  small_value,       // x0 - value / max(k (k+1), 1)                 (Example ex)
+  large_value,       // x0 - value (-1)^k, value = 4 lambda / beta   (Example ex)
+  dual_oscillation,  // value (-1)^k, value = lambda                 (section 4.2)
+  constant,          // value: zero, the same value, NaN
+  alie,              // mean - value * std of the regular messages (Baruch et al., NeurIPS 2019)
+  inner_product,     // -value * mean of the regular messages (Xie et al., UAI 2019)
+};
+template <>
+struct Names<AttackKind> {
+  static constexpr const char* of[] = {"honest",      "gaussian",         "sign_flip", "duplicate", "small_value",
+                                       "large_value", "dual_oscillation", "constant",  "alie",      "inner_product"};
+};
+
+struct Attack {
+  AttackKind kind = AttackKind::honest;
+  double value = 0;
+  index_t worker = 0;
+};
+
+/// Rules that the fused loop of SGD runs natively.
+enum class RuleKind { mean, median, trimmed_mean, geometric_median };
+template <>
+struct Names<RuleKind> {
+  static constexpr const char* of[] = {"mean", "median", "trimmed_mean", "geometric_median"};
+};
+
+struct Rule {
+  RuleKind kind = RuleKind::mean;
+  index_t f = 0;     // trimmed_mean
+  double tol = 0;    // geometric_median
+  int max_iter = 0;  // geometric_median
+};
+
+/// Who takes part in training, who is Byzantine and what those send, and whom the master has eliminated.
+struct Participants {
+  index_t m, d;                    // workers, and elements of a message
+  std::vector<index_t> byzantine;  // worker numbers, ascending
+  Attack attack;
+  std::uint64_t seed;
+  std::int64_t* eliminated;  // (m): the iteration in which worker i was eliminated, or -1
+  int threads;
+
+  index_t q() const { return static_cast<index_t>(byzantine.size()); }
+
+  /// slot_of()[i]: the position of worker i among the Byzantine ones, or -1.
+  std::vector<index_t> slot_of() const {
+    std::vector<index_t> slot(static_cast<std::size_t>(m), -1);
+    for (std::size_t s = 0; s < byzantine.size(); ++s)
+      slot[static_cast<std::size_t>(byzantine[s])] = static_cast<index_t>(s);
+    return slot;
+  }
+};
+
+/// Iterations first .. first + count - 1 with these step sizes of master and workers, one per iteration.
+struct Schedule {
+  const double *master, *worker;  // (count) each
+  std::int64_t first;
+  index_t count;
+};
+
+struct AdmmParameters {
+  double lam, beta, rho;
+};
+struct RsaParameters {
+  double lam, rho;
+};
+struct SgdParameters {
+  double rho, momentum;  // momentum 0: the gradients themselves are sent
+  bool ideal;            // the Byzantine workers take no part
+};
+
+/// residual = max(0, ||sum_{x_i != z} w_i (x_i - z) / ||x_i - z|| || - weight of the rows equal to z) / sum_i w_i, of
+/// the z that is returned, rounded to T.
+/// converged: that of z before it was rounded is within the tolerance.
+struct GeometricMedianInfo {
+  int iterations;
+  bool converged;
+  double residual;
+};
+
+}  // namespace byzadmm

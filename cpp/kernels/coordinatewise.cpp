@@ -1,0 +1,32 @@
+// Rules that treat every column by itself.
+#include "byzadmm/closest.hpp"
+#include "byzadmm/mean.hpp"
+#include "byzadmm/median.hpp"
+#include "byzadmm/weighted.hpp"
+#include "table.hpp"
+
+namespace byzadmm {
+
+template bool mean<float>(Rows<float>, const double*, float*, int);
+template bool mean<double>(Rows<double>, const double*, double*, int);
+template bool median<float>(Rows<float>, Even, float*, int);
+template bool median<double>(Rows<double>, Even, double*, int);
+template bool trimmed_mean<float>(Rows<float>, index_t, float*, int);
+template bool trimmed_mean<double>(Rows<double>, index_t, double*, int);
+
+template <class T>
+void fill_coordinatewise(Kernels<T>& k) {
+  k.mean = mean<T>;
+  k.median = median<T>;
+  k.trimmed_mean = trimmed_mean<T>;
+  k.closest_mean = closest_mean<T>;
+  k.weighted_median = weighted_median<T>;
+  k.weighted_trimmed_mean = weighted_trimmed_mean<T>;
+  k.nonfinite_rows = nonfinite_rows<T>;
+  k.mark_nan_columns = mark_nan_columns<T>;
+}
+
+template void fill_coordinatewise(Kernels<float>&);
+template void fill_coordinatewise(Kernels<double>&);
+
+}  // namespace byzadmm

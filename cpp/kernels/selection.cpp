@@ -1,0 +1,28 @@
+// Rules that choose, clip or mix rows.
+#include "byzadmm/clipping.hpp"
+#include "byzadmm/distances.hpp"
+#include "byzadmm/krum.hpp"
+#include "byzadmm/medoid.hpp"
+#include "byzadmm/mixing.hpp"
+#include "table.hpp"
+
+namespace byzadmm {
+
+template <class T>
+void fill_selection(Kernels<T>& k) {
+  k.squared_distances = squared_distances<T>;
+  k.medoid = medoid<T>;
+  k.neighbor_means = neighbor_means<T>;
+  k.centered_clip = centered_clip<T>;
+  k.clip = clip<T>;
+}
+
+template void fill_selection(Kernels<float>&);
+template void fill_selection(Kernels<double>&);
+
+void fill_selection(Table& table) {
+  table.krum_scores = krum_scores;
+  table.bulyan_choice = bulyan_choice;
+}
+
+}  // namespace byzadmm

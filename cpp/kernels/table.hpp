@@ -1,0 +1,114 @@
+// What the kernels of one instruction set hand to the bindings: a table of pointers.
+//
+// The kernels are compiled once per instruction set, into a module of their own: templates of the standard library
+// compiled for two of them would share one symbol, and the linker might keep the one that an old CPU cannot run. The
+// bindings are compiled once, know the kernels by this table alone, and need none of their headers.
+#pragma once
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "byzadmm/choices.hpp"
+#include "byzadmm/loss.hpp"
+#include "byzadmm/parallel.hpp"
+#include "byzadmm/views.hpp"
+
+namespace byzadmm {
+
+/// Softmax regression with models of T and features stored as X.
+template <class T, class X>
+struct SoftmaxKernels {
+  void (*gradient)(const SoftmaxModel<T>&, const T* w, Samples<X>, const std::int64_t* y, const std::int64_t* idx,
+                   index_t m, index_t batch, T* out, int threads);
+  double (*loss)(const SoftmaxModel<T>&, Samples<X>, const std::int64_t* y, const std::int64_t* idx, index_t batch,
+                 int threads);
+  void (*predict)(const SoftmaxModel<T>&, Samples<X>, std::int64_t* out, int threads);
+  std::unique_ptr<Loss<T>> (*make_loss)(const SharedSamples<X>&);
+};
+
+/// Every kernel on numbers of type T. The headers of cpp/include/byzadmm/ say what each computes.
+template <class T>
+struct Kernels {
+  // rules, column by column
+  bool (*mean)(Rows<T>, const double* weight, T* out, int threads);
+  bool (*median)(Rows<T>, Even, T* out, int threads);
+  bool (*trimmed_mean)(Rows<T>, index_t f, T* out, int threads);
+  void (*closest_mean)(Rows<T>, const T* center, index_t k, T* out, int threads);
+  void (*weighted_median)(Rows<T>, const double* weight, Even, T* out, int threads);
+  void (*weighted_trimmed_mean)(Rows<T>, const double* weight, double cut, T* out, int threads);
+  void (*nonfinite_rows)(Rows<T>, bool* bad, int threads);
+  void (*mark_nan_columns)(Rows<T>, T* out, int threads);
+
+  // rules by distances
+  GeometricMedianInfo (*geometric_median)(Rows<T>, const double* weight, double tol, int max_iter, T* out,
+                                          double* share, int threads);
+  void (*squared_distances)(Rows<T>, double* squared, std::vector<std::int32_t>& exponent, bool* bad, int threads);
+  index_t (*medoid)(Rows<T>, const SquaredDistances&, const double* weight, double* score, int threads);
+  void (*neighbor_means)(Rows<T>, const index_t* neighbor, index_t count, index_t size, T* out, int threads);
+  void (*centered_clip)(Rows<T>, double tau, int n_iter, T* v, double* factor, int threads);
+  void (*clip)(Rows<T>, double max_norm, T* out, double* norm, int threads);
+
+  // steps
+  void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,
+                           int threads);
+  void (*admm_dual_step)(const T* eta, const T* x, const T* x0, T beta, T lam, T* out, index_t m, index_t d,
+                         int threads);
+  void (*admm_master_step)(const T* x0, Rows<T> eta, Rows<T> eta_prev, double alpha, double rho, T* out, int threads);
+  void (*rsa_worker_step)(const T* x, const T* g, const T* x0, T alpha, T lam, T* out, index_t m, index_t d,
+                          int threads);
+  void (*rsa_master_step)(const T* x0, Rows<T> messages, double alpha, double lam, double rho, T* out, int threads);
+  void (*sgd_step)(const T* x0, const T* direction, T alpha, T rho, T* out, index_t d, int threads);
+  void (*momentum_step)(T* momentum, const T* g, T beta, index_t size, int threads);
+
+  // random numbers, attacks and messages
+  void (*philox_normal)(const Stream&, T std, T* out, index_t size);
+  void (*attack_messages)(const Attack&, Rows<T> honest, Rows<T> regular, const index_t* byzantine, index_t q,
+                          const T* x0, std::int64_t k, std::uint64_t seed, T* out, int threads);
+  void (*acceptable_rows)(Rows<T> messages, double bound, bool* good);
+  void (*take_messages)(const std::vector<Envelope>&, index_t header_bytes, double bound, index_t m, index_t d, T* out,
+                        bool* present, bool* good, bool* fits);
+
+  // losses and training loops
+  std::tuple<SoftmaxKernels<T, std::uint8_t>, SoftmaxKernels<T, float>, SoftmaxKernels<T, double>> softmax;
+  std::unique_ptr<Loss<T>> (*make_quadratic_loss)(const Quadratics<T>&);
+  void (*gradients)(Loss<T>&, const T* models, bool shared, const std::vector<index_t>& workers, std::int64_t k, T* out,
+                    int threads);
+  void (*run_admm)(Loss<T>&, AdmmState<T>, const AdmmParameters&, const Participants&, const Schedule&);
+  void (*run_rsa)(Loss<T>&, RsaState<T>, const RsaParameters&, const Participants&, const Schedule&);
+  void (*run_sgd)(Loss<T>&, SgdState<T>, const Rule&, const SgdParameters&, const Participants&, const Schedule&);
+};
+
+struct Table {
+  /// A capsule of another version has another name, and is refused.
+  static constexpr const char* kCapsule = "byzadmm.kernels." BYZADMM_VERSION;
+
+  std::tuple<Kernels<float>, Kernels<double>> of;
+
+  void (*krum_scores)(const SquaredDistances&, index_t neighbors, const double* weight, double mass, double* score,
+                      std::int32_t* exponent, int threads);
+  void (*bulyan_choice)(const SquaredDistances&, index_t f, index_t count, index_t* chosen);
+  void (*philox_integers)(const Stream&, std::uint64_t high, std::int64_t* out, index_t size);
+
+  // threads (parallel.hpp): each module of kernels has a state of its own
+  int (*max_threads)();
+  int (*resolve_threads)(int requested, index_t work);
+  Watched& (*watched)();
+  bool& (*in_forked_child)();
+
+  const char* isa;
+  int vector_bytes;
+  bool openmp;
+};
+
+// Each fills its part of the table; kernels/<part>.cpp instantiates what it names.
+template <class T>
+void fill_coordinatewise(Kernels<T>&);
+template <class T>
+void fill_geometric(Kernels<T>&);
+template <class T>
+void fill_selection(Kernels<T>&);
+template <class T>
+void fill_training(Kernels<T>&);
+
+}  // namespace byzadmm

@@ -1,0 +1,61 @@
+// Softmax regression, the steps of the algorithms, random numbers, attacks, and the fused loops.
+#include "byzadmm/admm.hpp"
+#include "byzadmm/attacks.hpp"
+#include "byzadmm/losses.hpp"
+#include "byzadmm/messages.hpp"
+#include "byzadmm/philox.hpp"
+#include "byzadmm/rsa.hpp"
+#include "byzadmm/sgd.hpp"
+#include "byzadmm/simulation.hpp"
+#include "byzadmm/softmax.hpp"
+#include "declared.hpp"
+#include "table.hpp"
+
+namespace byzadmm {
+
+namespace {
+
+template <class T, class X>
+std::unique_ptr<Loss<T>> make_softmax_loss(const SharedSamples<X>& all) {
+  return std::make_unique<SoftmaxLoss<T, X>>(all);
+}
+
+template <class T>
+std::unique_ptr<Loss<T>> make_quadratic_loss(const Quadratics<T>& of) {
+  return std::make_unique<QuadraticLoss<T>>(of);
+}
+
+template <class T, class X>
+SoftmaxKernels<T, X> softmax_kernels() {
+  return {softmax_gradient<T, X>, softmax_loss<T, X>, softmax_predict<T, X>, make_softmax_loss<T, X>};
+}
+
+}  // namespace
+
+template <class T>
+void fill_training(Kernels<T>& k) {
+  k.admm_worker_step = admm_worker_step<T>;
+  k.admm_dual_step = admm_dual_step<T>;
+  k.admm_master_step = admm_master_step<T>;
+  k.rsa_worker_step = rsa_worker_step<T>;
+  k.rsa_master_step = rsa_master_step<T>;
+  k.sgd_step = sgd_step<T>;
+  k.momentum_step = momentum_step<T>;
+  k.philox_normal = philox_normal;
+  k.attack_messages = attack_messages<T>;
+  k.acceptable_rows = acceptable_rows<T>;
+  k.take_messages = take_messages<T>;
+  k.softmax = {softmax_kernels<T, std::uint8_t>(), softmax_kernels<T, float>(), softmax_kernels<T, double>()};
+  k.make_quadratic_loss = make_quadratic_loss<T>;
+  k.gradients = gradients<T>;
+  k.run_admm = run_admm<T>;
+  k.run_rsa = run_rsa<T>;
+  k.run_sgd = run_sgd<T>;
+}
+
+template void fill_training(Kernels<float>&);
+template void fill_training(Kernels<double>&);
+
+void fill_training(Table& table) { table.philox_integers = philox_integers; }
+
+}  // namespace byzadmm
