@@ -253,7 +253,7 @@ def test_models_start_where_they_are_told() -> None:
     ("state", "message"),
     [
         ({}, "state: forged is missing"),
-        ({"forged": np.zeros((2, 13))}, r"state: expected forged of shape \(0, 13\) and dtype float64, got \(2, 13\) and"),
+        ({"forged": np.zeros((2, 13))}, r"state: expected forged of shape \(0, 13\) and dtype float64, got \(2, 13\)"),
         ({"forged": np.zeros((0, 13), "float32")}, r"got \(0, 13\) and float32"),
     ],
 )
