@@ -598,7 +598,7 @@ def test_more_nonfinite_rows_than_the_rule_bears(name: str, bearable: int) -> No
     X[:bearable] = np.nan
     assert RULES[name](X).tolist() == [1.0] * 3
     X[: bearable + 1] = np.inf
-    message = f"^{name}: {bearable + 1} of 11 rows hold NaN or infinite values; at most {bearable} can be left out$"
+    message = f"^{name}: {bearable + 1} of 11 rows hold NaN or infinite values; at most {bearable} can be excluded$"
     with pytest.raises(ValueError, match=message):
         RULES[name](X)
 
