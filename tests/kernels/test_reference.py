@@ -17,7 +17,7 @@ import pytest
 from scipy import optimize, special, stats
 
 import byzadmm.reference as ref
-from byzadmm.reference import rules
+from byzadmm.reference import geometric
 from support.arrays import POISONS, awkward, conversions, layouts, poisoned, same_bits
 
 Array = npt.NDArray[Any]
@@ -541,17 +541,17 @@ def test_geometric_median_stops_at_max_iter_and_at_rounding() -> None:
 @pytest.mark.parametrize("line", [[-1.0, 1.0], [-1.0, 1.0, 2.0], [-3.0, -1.0, 1.0, 5.0, 9.0], [1e-9, 1.0, -7.0]])
 def test_newton_step_without_curvature_is_none_or_goes_down(line: list[float]) -> None:
     X, w, z = np.array(line)[:, None], np.ones(len(line)), np.zeros(1)
-    step = rules._newton_step(X, z, w, rules._Pull(X, z, w))
+    step = geometric._newton_step(X, z, w, geometric._Pull(X, z, w))
     assert step is None or objective(X, z + step) <= objective(X, z)
 
 
 def test_newton_step_is_none_where_it_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     X, w, z = np.array([[1.0, 0.0], [0.0, 1.0], [-2.0, 1.0]]), np.ones(3), np.zeros(2)
-    here = rules._Pull(X, z, w)
-    assert rules._newton_step(X, z, w, here) is not None
+    here = geometric._Pull(X, z, w)
+    assert geometric._newton_step(X, z, w, here) is not None
     monkeypatch.setattr(np.linalg, "solve", lambda a, b: np.full_like(b, np.inf))
     with np.errstate(invalid="ignore"):
-        assert rules._newton_step(X, z, w, here) is None
+        assert geometric._newton_step(X, z, w, here) is None
 
 
 def test_geometric_median_residual_by_hand() -> None:
