@@ -292,8 +292,8 @@ def told(byzantine: list[int]) -> dict[str, Any]:
     return given | {"byzantine": byzantine}
 
 
-# Workers 2 and 3 are Byzantine. The regular ones have mean (3, 4) and population deviations (2, 1); those of a sample are
-# sqrt(2) times as large.
+# Workers 2 and 3 are Byzantine. The regular ones have mean (3, 4) and population deviations (2, 1); sample deviations
+# are sqrt(2) times as large.
 SENT = np.array([[1.0, 3.0], [5.0, 5.0], [7.0, -2.0], [-1.0, 9.0]])
 
 

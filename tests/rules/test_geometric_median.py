@@ -40,7 +40,7 @@ def test_geometric_median_is_a_minimizer(X: Array) -> None:
     assert geometric_median_excess(X, expected) <= 1e-6
 
 
-def test_geometric_median_against_a_general_minimiser() -> None:
+def test_geometric_median_against_a_general_minimizer() -> None:
     rng = np.random.default_rng(8)
     for n, d in ((5, 2), (8, 3), (20, 6)):
         X = rng.standard_normal((n, d))

@@ -34,7 +34,7 @@ def test_krum_by_hand() -> None:
 
 def test_bulyan_by_hand() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [60.0]])
-    # Scores with 4, 3, 2, 1, 1 neighbours: 2, then 3 (tie with 1: 1+4+9 against 1+4+9: the lower), ...
+    # Scores with 4, 3, 2, 1, 1 neighbors: 2, then 3 (tie with 1: 1+4+9 against 1+4+9: the lower), ...
     result, info = aggregate.bulyan(X, f=1, return_info=True)
     left = list(range(7))
     chosen = []
