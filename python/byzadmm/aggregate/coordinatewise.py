@@ -10,7 +10,7 @@ from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import max_f, minority, register
+from byzadmm.aggregate._registry import minority, register
 from byzadmm.aggregate._weights import kept_weights, scaled_weights, voters
 
 __all__ = ["mean", "median", "trimmed_mean"]
@@ -105,7 +105,7 @@ def median(
     """
     call = Call("median", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     mode = EVEN.index(check_choice(even, "even", EVEN))
-    w, tolerated = scaled_weights(weights, call.n), max_f("median", call.n)
+    w, tolerated = scaled_weights(weights, call.n), minority(call.n)
     if w is not None:
         having = voters(call, w, tolerated)
         if having is None:

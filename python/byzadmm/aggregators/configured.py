@@ -49,9 +49,10 @@ def add(name: str) -> type[Aggregator]:
     for key, parameter in list(inspect.signature(rule.function).parameters.items())[1:]:
         if key in _CALL_KEYWORDS or key == "nonfinite":  # a field of the base
             continue
-        default = rule.defaults.get(key, parameter.default)
-        own.append((key, parameter.annotation) if default is parameter.empty else
-                   (key, parameter.annotation, field(default=default)))  # fmt: skip
+        annotation, default = parameter.annotation, rule.defaults.get(key, parameter.default)
+        if key in rule.defaults and default is None:
+            annotation = f"{annotation} | None"
+        own.append((key, annotation) if default is parameter.empty else (key, annotation, field(default=default)))
     kind = make_dataclass(rule.class_name, own, bases=(Aggregator,), namespace={"rule": name}, frozen=True)
     kind.__module__ = "byzadmm.aggregators"  # where pickle finds it
     summary = (inspect.getdoc(rule.function) or "").partition("\n")[0]
