@@ -1,27 +1,41 @@
-"""The robust rules."""
+"""The robust rules, every one that is registered."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
+from typing import Any
+
 import numpy as np
+
+from byzadmm import aggregate
+from byzadmm.aggregators import PRE_AGGREGATORS, RULES
 
 from .common import DTYPES, IMPLS, PROFILE, Benchmark, function, normal
 
-ARGUMENTS = {
-    "mean": lambda n: {},
-    "median": lambda n: {},
-    "trimmed_mean": lambda n: {"f": 2 * n // 5},
-    "geometric_median": lambda n: {"tol": 1e-6},
-}
+CLASSES = RULES | PRE_AGGREGATORS
+#: Settings other than ``f`` that have no default, or whose default tells little.
+VALUES = {"tau": 10.0, "n_iter": 3, "s": 2, "rng": 0, "max_norm": 10.0}
+
+
+def arguments(rule: str, n: int) -> dict[str, Any]:
+    """Settings for n rows, ``f`` four fifths of the largest legal one."""
+    found: dict[str, Any] = {}
+    for item in fields(CLASSES[rule]):
+        if item.name == "f":
+            found["f"] = 4 * aggregate.max_f(rule, n) // 5
+        elif item.name in VALUES or item.default is MISSING:
+            found[item.name] = VALUES[item.name]
+    return found
 
 
 class Rules(Benchmark):
     """Each rule on normal rows."""
 
     param_names = ("impl", "rule", "shape", "dtype")
-    params = (IMPLS, list(ARGUMENTS), PROFILE.rules, DTYPES)
+    params = (IMPLS, list(CLASSES), PROFILE.rules, DTYPES)
 
     def setup(self, impl: str, rule: str, shape: tuple[int, int], dtype: str) -> None:
         X = normal(*shape, dtype=dtype)
-        arguments = ARGUMENTS[rule](shape[0])
-        self.call = lambda: function(impl, rule)(X, **arguments)
-        self.exact = lambda: function("reference", rule)(X.astype(np.float64), **arguments)
+        settings = arguments(rule, shape[0])
+        self.call = lambda: function(impl, rule)(X, **settings)
+        self.exact = lambda: function("reference", rule)(X.astype(np.float64), **settings)

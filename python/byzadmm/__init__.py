@@ -25,25 +25,7 @@ except ImportError as error:  # pragma: no cover - only without a build, or in t
     raise ImportError(f"byzadmm's native module is not built; run `pip install .` in the project ({error})") from error
 
 from byzadmm import aggregate, aggregators, attacks, datasets, kernels, losses, partition, steps, theory
-from byzadmm.aggregate import (
-    Info,
-    bucketing,
-    bulyan,
-    cap_weights,
-    centered_clip,
-    clip,
-    geometric_median,
-    krum,
-    max_f,
-    meamed,
-    mean,
-    median,
-    medoid,
-    multi_krum,
-    nearest_neighbor_mixing,
-    phocas,
-    trimmed_mean,
-)
+from byzadmm.aggregate import *  # noqa: F403 - the rules are names of the package too
 from byzadmm.algorithms import ADMM, RSA, SGD
 from byzadmm.layers import flatten, unflatten
 from byzadmm.results import Result
@@ -53,40 +35,24 @@ __all__ = [
     "ADMM",
     "RSA",
     "SGD",
-    "Info",
     "Result",
     "__version__",
     "aggregate",
     "aggregators",
     "attacks",
-    "bucketing",
-    "bulyan",
-    "cap_weights",
-    "centered_clip",
-    "clip",
     "datasets",
     "flatten",
-    "geometric_median",
     "get_include",
     "kernels",
-    "krum",
     "losses",
-    "max_f",
-    "meamed",
-    "mean",
-    "median",
-    "medoid",
-    "multi_krum",
-    "nearest_neighbor_mixing",
     "partition",
-    "phocas",
     "simulate",
     "simulate_many",
     "steps",
     "theory",
-    "trimmed_mean",
     "unflatten",
 ]
+__all__ += aggregate.__all__
 
 __version__ = _core.__version__
 

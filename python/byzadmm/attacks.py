@@ -601,7 +601,7 @@ class WorstCase(Attack):
             heard[liars] = received(lies)
             asked, sent = (chain, heard) if plain else (copy.deepcopy(chain), heard.copy())
             rng = np.random.default_rng(0)
-            made = asked.in_training(sent, workers=everybody, thrown_out=0, rng=rng, threads=1)
+            made = asked.in_training(sent, workers=everybody, eliminated=0, rng=rng, threads=1)
             gone = float(np.linalg.norm(np.asarray(made, np.float64) - wanted))
             return gone if math.isfinite(gone) else math.inf
 

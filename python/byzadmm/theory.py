@@ -55,7 +55,7 @@ class Problem:
     dim : int
         ``d``.
     cap : float, optional
-        ``A``; the largest that the theorem allows when left out.
+        ``A``; by default the largest that the theorem allows.
     lam_0 : float
         If given, ``lam >= lam_0`` is required (Lemma Coro:1); see :func:`lambda_0`.
     schedule : {"linear", "sqrt"}
@@ -168,14 +168,14 @@ class Constants:
 
 
 def lambda_0(gradients: ArrayLike) -> float:
-    r"""Least penalty for which the penalised problem has the minimiser of the original one.
+    r"""Smallest penalty for which the penalized problem has the minimizer of the original one.
 
     ``lambda_0 = max_i || E F'(x*, xi_i) ||_inf``
 
     Parameters
     ----------
     gradients : array_like, shape (r, d)
-        ``E F'(x*, xi_i)`` of each regular worker at the minimiser ``x*``; see :func:`quadratic_solution`.
+        ``E F'(x*, xi_i)`` of each regular worker at the minimizer ``x*``; see :func:`quadratic_solution`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def lambda_0(gradients: ArrayLike) -> float:
 
 
 def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array, Array]:
-    r"""Minimiser of a sum of diagonal quadratics, and each worker's gradient there.
+    r"""Minimizer of a sum of diagonal quadratics, and each worker's gradient there.
 
     ``x*_j = sum_i a_ij b_ij/(rho + sum_i a_ij)`` for ``F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2`` and
     ``f_0(x) = rho/2 ||x||^2``
@@ -204,14 +204,14 @@ def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array
     Parameters
     ----------
     a, b : array_like, shape (r, d)
-        Curvatures (positive) and centres of the regular workers.
+        Curvatures (positive) and centers of the regular workers.
     rho : float
         Curvature of ``f_0``.
 
     Returns
     -------
     x_star : ndarray, shape (d,)
-        The minimiser.
+        The minimizer.
     gradients : ndarray, shape (r, d)
         ``a_i (x* - b_i)``; the optimal duals are its negative (eq:opt).
 
@@ -226,12 +226,12 @@ def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array
     Problem eq2, conditions eq:opt.
     """
     curvature = _array(a, "a", ("r", "d"))
-    centre = _array(b, "b", curvature.shape)
+    center = _array(b, "b", curvature.shape)
     if curvature.min() <= 0:
         raise ValueError(f"a: expected positive numbers, got {curvature.min()}")
     rho = check_real(rho, "rho", low=0, strict=True)
-    x_star: Array = (curvature * centre).sum(axis=0) / (rho + curvature.sum(axis=0))
-    return x_star, curvature * (x_star - centre)
+    x_star: Array = (curvature * center).sum(axis=0) / (rho + curvature.sum(axis=0))
+    return x_star, curvature * (x_star - center)
 
 
 def step_sizes(k: ArrayLike, problem: Problem) -> tuple[Array, Array]:

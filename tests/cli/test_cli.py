@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import inspect
 import json
@@ -21,6 +20,7 @@ import byzadmm
 from byzadmm import ADMM, RSA, SGD, Result, aggregate, aggregators, attacks, catalogue, cli, datasets, steps
 from byzadmm import _comparison as comparison
 from byzadmm.cli import main
+from support.rules import registered
 
 QUICK = ["--iterations", "30", "--batch-size", "8"]
 
@@ -520,21 +520,16 @@ def test_a_new_attack_and_a_new_rule_appear_by_themselves(call, monkeypatch):
         """The first row."""
         return X[f]
 
-    @dataclasses.dataclass(frozen=True)
-    class FirstRow(aggregators.Aggregator):
-        f: int
-        rule = "first_row"
-
     monkeypatch.setattr(attacks, "LoudNoise", LoudNoise, raising=False)
     monkeypatch.setattr(attacks, "__all__", [*attacks.__all__, "LoudNoise"])
     monkeypatch.setattr(aggregate, "first_row", first_row, raising=False)
-    monkeypatch.setitem(aggregate._MAX_F, "first_row", lambda n: n - 1)
-    monkeypatch.setitem(aggregators.RULES, "first_row", FirstRow)
-    ended = call("run", *QUICK, "--algorithm", "first-row", "--attack", "loud-noise:std=1", "--json")
+    with registered(first_row, "FirstRow", max_f=lambda n: n - 1):
+        ended = call("run", *QUICK, "--algorithm", "first-row", "--attack", "loud-noise:std=1", "--json")
+        listed = call("list", "rules").out
+    assert "The first row." in listed
     run = json.loads(ended.out)["runs"][1]
-    assert run["settings"]["rule"][0].endswith("FirstRow(nonfinite='exclude', f=8)")
+    assert run["settings"]["rule"] == "first_row"
     assert "Louder." in call("list", "attacks").out
-    assert "The first row." in call("list", "rules").out
 
 
 def test_values_in_text():

@@ -9,11 +9,11 @@ import pytest
 
 import fuzz
 from byzadmm import aggregate, reference
-from byzadmm.aggregators import PRE_AGGREGATORS, RULES
 from support import oracles
 from support.arrays import same_bits
 from support.hostile import PLANS, case
 from support.oracles import JUDGES, Call
+from support.rules import ALL_RULES, settings_for
 
 SEED = 20275
 LARGEST = float(np.finfo(np.float64).max)
@@ -25,19 +25,14 @@ def test_hostile_rows(plan: tuple[str, ...]) -> None:
         case(SEED, PLANS.index(plan) + turn * len(PLANS)).check()
 
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "bucketing": {"s": 2, "rng": 0},
-    "centered_clip": {"tau": 1.0},
-    "clip": {"max_norm": 1.0},
-    **{name: {"f": 1} for name in ("trimmed_mean", "krum", "multi_krum", "bulyan", "meamed", "phocas")},
-    "nearest_neighbor_mixing": {"f": 1},
-}
+def settings_of(name: str) -> dict[str, Any]:
+    return settings_for(name, 7, f=1) or {}
 
 
-@pytest.mark.parametrize("name", [*RULES, *PRE_AGGREGATORS])
+@pytest.mark.parametrize("name", ALL_RULES)
 def test_every_rule_has_a_judge_that_tells_right_from_wrong(name: str) -> None:
     X = np.random.default_rng(0).normal(size=(7, 3))
-    settings = SETTINGS.get(name, {})
+    settings = settings_of(name)
     out, info = getattr(aggregate, name)(X, **settings, return_info=True)
     JUDGES[name](Call(X, settings, out, info))
     with pytest.raises(AssertionError):
@@ -47,7 +42,7 @@ def test_every_rule_has_a_judge_that_tells_right_from_wrong(name: str) -> None:
 @pytest.mark.parametrize("name", ["krum", "multi_krum", "medoid", "bulyan", "nearest_neighbor_mixing"])
 def test_a_wrong_choice_is_refused(name: str) -> None:
     X = np.random.default_rng(0).normal(size=(7, 3)) * [[1], [1], [1], [1], [1], [1], [10]]
-    settings = SETTINGS.get(name, {})
+    settings = settings_of(name)
     _, info = getattr(aggregate, name)(X, **settings, return_info=True)
     assert info.selected is not None
     if name == "nearest_neighbor_mixing":
@@ -78,12 +73,12 @@ def test_the_fuzz_command_prints_what_reproduces_a_failure(
 # --- the top of the range, by hand ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*RULES, *PRE_AGGREGATORS])
+@pytest.mark.parametrize("name", ALL_RULES)
 @pytest.mark.parametrize("n", [7, 23, 67])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_equal_rows_of_the_largest_numbers_are_their_own_aggregate(name: str, n: int, sign: float, dtype: str) -> None:
     row = (sign * np.array([1.0, -1.0, 1.0]) * np.finfo(dtype).max).astype(dtype)
-    settings = {**SETTINGS.get(name, {}), **({"max_norm": 1e300} if name == "clip" else {})}
+    settings = {**settings_of(name), **({"max_norm": 1e300} if name == "clip" else {})}
     out = getattr(aggregate, name)(np.repeat(row[None], n, axis=0), **settings)
     if name == "clip" and dtype == "float64":
         row = row / LARGEST * (1e300 / np.sqrt(3))

@@ -271,7 +271,7 @@ def test_unaligned_input_is_copied() -> None:
     assert same_bits(aggregate.median(view), aggregate.median(X))
 
 
-# The native module itself: it checks memory, whoever calls it
+# The native module checks memory by itself, for callers other than the package
 
 
 UNALIGNED = np.zeros(57, np.uint8)[1:].view(np.float64)

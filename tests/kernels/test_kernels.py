@@ -12,6 +12,7 @@ from scipy import special
 
 from byzadmm import kernels, reference
 from support.arrays import layouts, same_bits
+from support.kernel_calls import STEPS, call_step, step_arrays
 
 Array = npt.NDArray[Any]
 
@@ -29,21 +30,6 @@ def problem(
     return W, X, rng.integers(0, K, N), rng.integers(0, N, (m, B))
 
 
-def step_arrays(m: int, d: int, dtype: str, seed: int = 2) -> dict[str, Array]:
-    rng = np.random.default_rng(seed)
-    arrays = {name: rng.standard_normal((m, d)).astype(dtype) for name in ("x", "g", "eta", "eta_prev")}
-    x0 = rng.standard_normal(d).astype(dtype)
-    arrays["x"][0, 0] = x0[0]  # sgn(0)
-    return arrays | {"x0": x0, "messages": arrays["x"]}
-
-
-STEPS: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
-    "admm_worker_step": (("x", "g", "eta", "eta_prev"), {"alpha": 0.3}),
-    "admm_dual_step": (("eta", "x", "x0"), {"beta": 0.7, "lam": 0.5}),
-    "admm_master_step": (("x0", "eta", "eta_prev"), {"alpha": 0.3, "rho": 0.01}),
-    "rsa_worker_step": (("x", "g", "x0"), {"alpha": 0.3, "lam": 0.07}),
-    "rsa_master_step": (("x0", "messages"), {"alpha": 0.3, "lam": 0.07, "rho": 0.01}),
-}
 IN_PLACE = {
     "admm_worker_step": ("x", "g", "eta", "eta_prev"),
     "admm_dual_step": ("eta", "x"),
@@ -52,11 +38,6 @@ IN_PLACE = {
     "rsa_master_step": ("x0",),
 }
 every_step = pytest.mark.parametrize("name", list(STEPS))
-
-
-def call_step(name: str, arrays: dict[str, Any], **options: Any) -> Any:
-    names, settings = STEPS[name]
-    return getattr(kernels, name)(*(arrays[key] for key in names), **(settings | options))
 
 
 # Softmax regression
@@ -266,40 +247,6 @@ def test_simplified_admm_is_the_three_variable_form(dtype: str) -> None:
         np.testing.assert_allclose(-eta, full.eta_worker, atol=tolerance)
         touched = touched or bool((np.abs(eta) == np.asarray(lam, dtype)).any())
     assert touched, "the projection was never active: the test would not see it"
-
-
-def test_trap_20_the_projection_projects_and_workers_do_not_share(dtype: str) -> None:
-    arrays = step_arrays(5, 40, dtype)
-    lam = np.asarray(0.25, dtype)
-    eta = kernels.admm_dual_step(arrays["eta"], 100 * arrays["x"], arrays["x0"], beta=1.0, lam=0.25)
-    assert np.abs(eta).max() == lam
-    assert same_bits(kernels.admm_dual_step(eta, 0 * eta, 0 * arrays["x0"], beta=1.0, lam=0.25), eta)
-    in_place = arrays["eta"].copy()
-    kernels.admm_dual_step(in_place, 100 * arrays["x"], arrays["x0"], beta=1.0, lam=0.25, out=in_place)
-    assert same_bits(in_place, eta)
-    for name in ("admm_worker_step", "rsa_worker_step"):
-        before = call_step(name, arrays)
-        changed = {key: value.copy() for key, value in arrays.items()}
-        changed["g"][2] += 1.0
-        after = call_step(name, changed)
-        assert [same_bits(a, b) for a, b in zip(before, after, strict=True)] == [True, True, False, True, True]
-
-
-def test_trap_19_whole_numbers_are_step_sizes() -> None:
-    arrays = step_arrays(3, 4, "float64")
-    for value in (1, np.int64(1), np.float32(1.0), np.float64(1.0)):
-        for name, option in (("admm_worker_step", "alpha"), ("rsa_worker_step", "lam")):
-            expected = call_step(name, arrays, **{option: 1.0})
-            assert same_bits(call_step(name, arrays, **{option: value}), expected)
-
-
-def test_trap_14_mixed_precision_is_computed_in_the_wider_type() -> None:
-    arrays = step_arrays(3, 4, "float32")
-    arrays["x0"] = arrays["x0"].astype(np.float64) + 1e-10
-    got = call_step("rsa_worker_step", arrays)
-    assert got.dtype == np.float64
-    wide = {key: value.astype(np.float64) for key, value in arrays.items()}
-    assert same_bits(got, call_step("rsa_worker_step", wide))
 
 
 def test_kernels_return_tensors_for_tensors(torch: Any, dtype: str) -> None:

@@ -11,39 +11,22 @@ import pytest
 import byzadmm
 from byzadmm import aggregate, aggregators, kernels
 from support.arrays import same_bits
+from support.rules import ALL_RULES, settings_for
 
 Array = npt.NDArray[Any]
 
 LARGEST = 65504.0
-RULES: dict[str, dict[str, Any]] = {
-    "mean": {},
-    "median": {},
-    "trimmed_mean": {"f": 2},
-    "geometric_median": {},
-    "krum": {"f": 2},
-    "multi_krum": {"f": 2},
-    "medoid": {},
-    "bulyan": {"f": 2},
-    "meamed": {"f": 2},
-    "phocas": {"f": 2},
-    "centered_clip": {"tau": 1.5},
-    "nearest_neighbor_mixing": {"f": 2},
-    "bucketing": {"s": 3, "rng": 5},
-    "clip": {"max_norm": 2.0},
-}
-every_rule = pytest.mark.parametrize("rule", RULES)
+every_rule = pytest.mark.parametrize("rule", ALL_RULES)
 
 
 def call(rule: str, X: Any, **more: Any) -> Any:
-    return getattr(aggregate, rule)(X, **RULES[rule], **more)
+    settings = settings_for(rule, len(X), f=2)
+    assert settings is not None
+    return getattr(aggregate, rule)(X, **settings, **more)
 
 
 def rows() -> Array:
     return np.random.default_rng(3).normal(1.0, 0.3, (11, 7)).astype(np.float16)
-
-
-def test_every_rule_is_here() -> None:
-    assert set(RULES) == {*aggregators.RULES, *aggregators.PRE_AGGREGATORS}
 
 
 @every_rule
@@ -85,7 +68,7 @@ def test_tensors(rule: str, name: str, torch: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_what_is_refused_is_so_for_halves(name: str, torch: Any) -> None:
+def test_tensors_of_a_half_type_are_refused_as_others_are(name: str, torch: Any) -> None:
     X = torch.ones(5, 2, dtype=getattr(torch, name))
     with pytest.raises(ValueError, match=r"X: the tensor requires grad; pass X.detach\(\)"):
         aggregate.median(X.requires_grad_())

@@ -20,16 +20,16 @@ from byzadmm import aggregate
 from byzadmm.aggregators import PRE_AGGREGATORS, RULES, Aggregator, Chain
 from support.arrays import same_bits
 from support.oracles import JUDGES, Call, check
+from support.rules import ALL_RULES, tolerated
 
 __all__ = ["PLANS", "Case", "case"]
 
 Array = npt.NDArray[Any]
 Generator = np.random.Generator
 
-_KINDS: dict[str, type[Aggregator]] = {**RULES, **PRE_AGGREGATORS}
-
 #: Every rule, every pre-aggregation, and every pre-aggregation before every rule.
-PLANS: list[tuple[str, ...]] = [(name,) for name in _KINDS] + [(pre, rule) for pre in PRE_AGGREGATORS for rule in RULES]
+PLANS: list[tuple[str, ...]] = [(name,) for name in ALL_RULES]
+PLANS += [(pre, rule) for pre in PRE_AGGREGATORS for rule in RULES]
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _settings(name: str, numbers: _Numbers, X: Array, honest: npt.NDArray[np.boo
         "s": lambda: int(rng.integers(1, 5)),
         "rng": lambda: int(rng.integers(1000)),
     }
-    return {item.name: known[item.name]() for item in fields(_KINDS[name]) if item.name in known}
+    return {item.name: known[item.name]() for item in fields(ALL_RULES[name]) if item.name in known}
 
 
 @dataclass
@@ -203,11 +203,11 @@ class Case:
         out = rows
         for name in self.plan:
             own = len(rows) == len(honest)  # the rows are still those of the workers
-            most = _max_f(name, len(rows))
+            most = tolerated(name, len(rows))
             if most < 0:
                 return  # bucketing left too few rows for the rule
             settings = _settings(name, self.numbers, rows, honest if own else np.ones(len(rows), bool), min(f, most))
-            link = _KINDS[name](**settings)
+            link = ALL_RULES[name](**settings)
             self.links.append(link)
             out, info = link(rows, return_info=True, threads=1)
             check(bool(np.isfinite(out).all()), "the result is not finite")
@@ -226,13 +226,6 @@ def _same(a: aggregate.Info, b: aggregate.Info) -> bool:
     return all(np.array_equal(getattr(a, item.name), getattr(b, item.name)) for item in fields(a))
 
 
-def _max_f(name: str, n: int) -> int:
-    try:
-        return aggregate.max_f(name, n)
-    except ValueError:
-        return -1
-
-
 def case(seed: int, index: int) -> Case:
     """The input number ``index`` of a stream, which takes the plans in turn."""
     plan = PLANS[index % len(PLANS)]
@@ -246,7 +239,7 @@ def case(seed: int, index: int) -> Case:
     else:
         n = int(rng.integers(3, 13) if rng.random() < 0.75 else rng.integers(13, 31))
         d = int(2 ** rng.uniform(0, 5.3))
-    most = min((_max_f(name, n) for name in plan if name != "mean"), default=(n - 1) // 2)
+    most = min((tolerated(name, n) for name in plan if name != "mean"), default=(n - 1) // 2)
     count = most if rng.random() < 0.6 else int(rng.integers(0, most + 1))
     f = count if rng.random() < 0.8 else int(rng.integers(count, most + 1))
     honest_kind, rows = _honest_rows(numbers, n - count, d)

@@ -1,4 +1,4 @@
-"""A call of every kernel, for tests that run them all under some condition: threads, instruction sets, interrupts."""
+"""Calls of the kernels, for tests that run them all under some condition: threads, instruction sets, interrupts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byzadmm import aggregate, kernels
+
+Array = npt.NDArray[Any]
 
 
 def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
@@ -47,3 +50,26 @@ def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
 
 
 NAMES = list(calls("float32", 3))
+
+
+def step_arrays(m: int, d: int, dtype: str, seed: int = 2) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    arrays = {name: rng.standard_normal((m, d)).astype(dtype) for name in ("x", "g", "eta", "eta_prev")}
+    x0 = rng.standard_normal(d).astype(dtype)
+    arrays["x"][0, 0] = x0[0]  # sgn(0)
+    return arrays | {"x0": x0, "messages": arrays["x"]}
+
+
+#: Steps of ADMM and RSA: the arrays that each takes, and its settings.
+STEPS: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
+    "admm_worker_step": (("x", "g", "eta", "eta_prev"), {"alpha": 0.3}),
+    "admm_dual_step": (("eta", "x", "x0"), {"beta": 0.7, "lam": 0.5}),
+    "admm_master_step": (("x0", "eta", "eta_prev"), {"alpha": 0.3, "rho": 0.01}),
+    "rsa_worker_step": (("x", "g", "x0"), {"alpha": 0.3, "lam": 0.07}),
+    "rsa_master_step": (("x0", "messages"), {"alpha": 0.3, "lam": 0.07, "rho": 0.01}),
+}
+
+
+def call_step(name: str, arrays: dict[str, Any], **options: Any) -> Any:
+    names, settings = STEPS[name]
+    return getattr(kernels, name)(*(arrays[key] for key in names), **(settings | options))

@@ -193,7 +193,7 @@ def judge_trimmed_mean(call: Call) -> None:
             values, shares = zip(*kept, strict=True)
             _check_mean(call, values, shares, result, f"column {j}")
             continue
-        # Where the cut falls is rounded as well, and what lies there may be 1e300: any cut within a crumb will do.
+        # The place of the cut is rounded, and the value there may be 1e300: any cut within rounding is accepted.
         bounds = []
         for low in (cut - crumb, cut + crumb):
             for high in (total - cut - crumb, total - cut + crumb):

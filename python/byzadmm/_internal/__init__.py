@@ -1,1 +1,1 @@
-"""What every room of the package uses and nobody outside should: checks, files, words, progress."""
+"""Internal helpers of the package: arrays, checks, descriptions, files, progress."""

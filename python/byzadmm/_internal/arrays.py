@@ -42,7 +42,7 @@ _CPU_DEVICE = 1  # kDLCPU of DLPack
 def to_numpy(value: Any, name: str) -> Array:
     """``value`` as a NumPy array, sharing memory where its kind allows; a tensor that cannot is a clear error."""
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name}: expected an array without a mask, got a masked one; fill it or leave rows out")
+        raise TypeError(f"{name}: expected an array without a mask, got a masked one; fill it or remove rows")
     if isinstance(value, np.ndarray):
         array = value if type(value) is np.ndarray else np.asarray(value)
         if array.dtype.kind == "V" and array.dtype.name == "bfloat16":  # of the package ml_dtypes
@@ -96,7 +96,7 @@ def widened(value: Any) -> Any:
 
 
 def wrapper_of(value: Any, *others: Any) -> Wrap:
-    """What turns a NumPy result into the kind of ``value``; the first item of a list speaks for it.
+    """Function that turns a NumPy result into the kind of ``value``; a list has the kind of its first item.
 
     A float32 result becomes float16 or bfloat16 if that is the type of ``value`` and of all ``others``.
     """

@@ -1,6 +1,7 @@
-"""Settings and records: what a part of a run is, in words that are the same in every process.
+"""Descriptions of settings and objects that are the same in every process.
 
-They go into a result's config, and a checkpoint knows its run by them: no address, and no array that is abbreviated.
+They are written to a result's config, and a checkpoint is matched with its run by them: they contain no address and no
+abbreviated array.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from byzadmm._internal.arrays import Array, is_array, to_numpy
 
 __all__ = ["describe", "settings_of"]
 
-_MANY = 16  # items of a list: more are summarised
-_LONG = 400  # characters of a setting: more are summarised
+_MANY = 16  # items of a list: more are replaced by a digest
+_LONG = 400  # characters of a setting: more are replaced by a digest
 _DEEP = 40  # levels of objects in objects
 _USUAL_REPR: Any = object.__repr__  # has an address
 

@@ -1,7 +1,7 @@
-"""User-level checks: what a value means, with the message a user can act on.
+"""Checks of scalar arguments, with messages that name the argument, what was expected and what came.
 
-Every public function checks its arguments here before anything native sees them. Memory-level checks (dtype, order,
-writability) live in ``cpp/bindings/arrays.hpp``.
+Arrays are checked in ``_internal/arrays.py``, weights of rows in ``aggregate/_weights.py``. The native functions check
+memory (dtype, order, writability) once more, in ``cpp/bindings/arrays.hpp``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_real(
     strict: bool = False,
     dtype: Any = None,
 ) -> float:
-    """Return ``value`` as a finite float within ``[low, high]`` (``strict`` leaves ``low`` itself out).
+    """Return ``value`` as a finite float within ``[low, high]`` (``strict`` excludes ``low`` itself).
 
     With a NumPy ``dtype``, the number rounded to it must be finite too, and not ``low`` itself where that is excluded.
     """

@@ -204,7 +204,7 @@ class SGD(Algorithm):
         made = self.chain().in_training(
             heard.rows,
             workers=heard.workers,
-            thrown_out=eliminated,
+            eliminated=eliminated,
             rng=np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, 0, k])),
             center=None if center is None or np.isnan(center[0]) else center,
             threads=run.threads,

@@ -1,102 +1,48 @@
-"""NumPy twins of the native kernels: the independent witness of the tests and the baseline of the benchmarks.
+"""NumPy twins of the native kernels: the independent oracle of the tests and the baseline of the benchmarks.
 
 Each function has the name and arguments of its native twin, without ``out`` and ``threads``. Arguments are taken to be
-valid: the checks a user meets live in the public wrappers, and only what would pass silently is refused here.
+valid: the public functions check them. Only errors that would pass silently are checked here.
 """
 
 from __future__ import annotations
 
-from .admm import ThreeVariableADMM, admm_dual_step, admm_master_step, admm_worker_step
-from .philox import ndtri, philox_integers, philox_normal, philox_words
-from .rsa import rsa_master_step, rsa_worker_step
-from .rules import finite_rows, geometric_median, geometric_median_residual, mean, median, trimmed_mean
-from .rules_selection import (
-    bucketing,
-    bulyan,
-    centered_clip,
-    clip,
-    krum,
-    krum_scores,
-    meamed,
-    medoid,
-    multi_krum,
-    nearest_neighbor_mixing,
-    pairwise_distances,
-    phocas,
-    weighted_median,
-    weighted_trimmed_mean,
+from . import (
+    admm,
+    attacks,
+    centered,
+    coordinatewise,
+    geometric,
+    gradients,
+    philox,
+    preaggregation,
+    rsa,
+    selection,
+    softmax,
+    training,
 )
-from .softmax import softmax_accuracy, softmax_gradient, softmax_loss, softmax_predict
-from .training import (
-    State,
-    alie,
-    dual_oscillation,
-    duplicate,
-    gaussian,
-    inner_product,
-    large_value,
-    min_max,
-    quadratic_gradients,
-    saga_gradients,
-    same_value,
-    sign_flip,
-    small_value,
-    softmax_gradients,
-    train_admm,
-    train_rsa,
-    train_sgd,
-)
+from .admm import *  # noqa: F403
+from .attacks import *  # noqa: F403
+from .centered import *  # noqa: F403
+from .coordinatewise import *  # noqa: F403
+from .geometric import *  # noqa: F403
+from .gradients import *  # noqa: F403
+from .philox import *  # noqa: F403
+from .preaggregation import *  # noqa: F403
+from .rsa import *  # noqa: F403
+from .selection import *  # noqa: F403
+from .softmax import *  # noqa: F403
+from .training import *  # noqa: F403
 
-__all__ = [
-    "State",
-    "ThreeVariableADMM",
-    "admm_dual_step",
-    "admm_master_step",
-    "admm_worker_step",
-    "alie",
-    "bucketing",
-    "bulyan",
-    "centered_clip",
-    "clip",
-    "dual_oscillation",
-    "duplicate",
-    "finite_rows",
-    "gaussian",
-    "geometric_median",
-    "geometric_median_residual",
-    "inner_product",
-    "krum",
-    "krum_scores",
-    "large_value",
-    "meamed",
-    "mean",
-    "median",
-    "medoid",
-    "min_max",
-    "multi_krum",
-    "ndtri",
-    "nearest_neighbor_mixing",
-    "pairwise_distances",
-    "philox_integers",
-    "philox_normal",
-    "philox_words",
-    "phocas",
-    "quadratic_gradients",
-    "rsa_master_step",
-    "rsa_worker_step",
-    "saga_gradients",
-    "same_value",
-    "sign_flip",
-    "small_value",
-    "softmax_accuracy",
-    "softmax_gradient",
-    "softmax_gradients",
-    "softmax_loss",
-    "softmax_predict",
-    "train_admm",
-    "train_rsa",
-    "train_sgd",
-    "trimmed_mean",
-    "weighted_median",
-    "weighted_trimmed_mean",
-]
+__all__: list[str] = []
+__all__ += admm.__all__
+__all__ += attacks.__all__
+__all__ += centered.__all__
+__all__ += coordinatewise.__all__
+__all__ += geometric.__all__
+__all__ += gradients.__all__
+__all__ += philox.__all__
+__all__ += preaggregation.__all__
+__all__ += rsa.__all__
+__all__ += selection.__all__
+__all__ += softmax.__all__
+__all__ += training.__all__

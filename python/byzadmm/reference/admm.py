@@ -94,7 +94,7 @@ def admm_master_step(
     eta, eta_prev : (m, d)
         Duals received in this and in the previous iteration.
     alpha, rho : float
-        Master step size; regularisation.
+        Master step size; regularization.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def philox_words(n: int, *, seed: int, stream: int | tuple[int, ...] = 0) -> Arr
     seed : int
         In ``[0, 2^64)``.
     stream : int or tuple of up to three ints
-        ``(s0, s1, s2)``, each in ``[0, 2^64)``; what is left out is 0.
+        ``(s0, s1, s2)``, each in ``[0, 2^64)``; missing words are 0.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def rsa_master_step(x0: npt.ArrayLike, messages: npt.ArrayLike, *, alpha: float,
     messages : (m, d)
         What the workers sent, ``x_i`` from a regular one.
     alpha, lam, rho : float
-        Step size; weight of the TV norm; regularisation.
+        Step size; weight of the TV norm; regularization.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def softmax_gradient(
     y : (N,)
         Labels in ``[0, K)``.
     idx : (m, B), optional
-        Rows of ``X`` in each worker's batch; every worker uses all rows when left out.
+        Rows of ``X`` in each worker's batch; by default every worker uses all rows.
     scale : float
         Multiplies every feature, but not the bias feature, which is 1.
     bias : bool

@@ -1,4 +1,4 @@
-"""Twin of ``median.hpp`` and ``geometric_median.hpp``: robust rules over an ``(n, d)`` array, rows are workers."""
+"""Twin of ``geometric_median``."""
 
 from __future__ import annotations
 
@@ -6,146 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Array, as_rows, narrow
+from .coordinatewise import mean_of, relative_weights
 
-__all__ = ["finite_rows", "geometric_median", "geometric_median_residual", "mean", "median", "trimmed_mean"]
-
-
-def finite_rows(X: npt.ArrayLike) -> Array:
-    """Which rows hold neither NaN nor an infinity.
-
-    ``mask_i = all_j isfinite(X_ij)``.
-
-    Parameters
-    ----------
-    X : (n, d)
-        One row per worker.
-
-    Returns
-    -------
-    array (n,)
-        Booleans.
-
-    Examples
-    --------
-    >>> finite_rows([[1.0, 2.0], [float("nan"), 0.0]])
-    array([ True, False])
-
-    References
-    ----------
-    Lin, Li, Ling: below ``eq11``, the elimination of a sender.
-    """
-    return np.asarray(np.isfinite(as_rows(X)).all(axis=1))
-
-
-def mean(X: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> Array:
-    """Weighted mean of the rows.
-
-    ``sum_i w_i X_i / sum_i w_i``, without overflow on the way.
-
-    Parameters
-    ----------
-    X : (n, d)
-        One row per worker.
-    weights : (n,), optional
-        Finite, at least 0, not all 0; equal when left out.
-
-    Returns
-    -------
-    array (d,)
-        Of the dtype of ``X``.
-
-    Examples
-    --------
-    >>> mean([[0.0, 1.0], [4.0, 3.0]], weights=[3.0, 1.0])
-    array([1. , 1.5])
-
-    References
-    ----------
-    Lin, Li, Ling: section 5, SGD.
-    """
-    rows = as_rows(X)
-    return narrow(_mean(rows, _weights(weights, rows.shape[0])), rows.dtype)
-
-
-def median(X: npt.ArrayLike, *, even: str = "mid") -> Array:
-    """Median of every column.
-
-    The middle of the sorted column; of the two middle values of an even column their midpoint, the lower or the higher.
-
-    Parameters
-    ----------
-    X : (n, d)
-        One row per worker.
-    even : {"mid", "low", "high"}
-        Which value an even number of rows gives.
-
-    Returns
-    -------
-    array (d,)
-        Of the dtype of ``X``.
-
-    Examples
-    --------
-    >>> median([[1.0], [9.0], [2.0], [4.0]]), median([[1.0], [9.0], [2.0], [4.0]], even="low")
-    (array([3.]), array([2.]))
-
-    References
-    ----------
-    Lin, Li, Ling: section 5, median.
-    """
-    if even not in ("mid", "low", "high"):
-        raise ValueError(f"even: expected one of mid, low, high; got {even!r}")
-    rows = as_rows(X)
-    n = rows.shape[0]
-    ordered = np.sort(rows, axis=0)
-    low, high = ordered[(n - 1) // 2], ordered[n // 2]
-    if even == "mid" and n % 2 == 0:
-        return narrow(_mean(np.stack([low, high]), np.ones(2)), rows.dtype)
-    return np.array(high if even == "high" else low)
-
-
-def trimmed_mean(X: npt.ArrayLike, *, f: int) -> Array:
-    """Mean of every column without its ``f`` smallest and ``f`` largest values.
-
-    ``1/(n - 2f) sum_{i=f+1}^{n-f} X_(i)`` with ``X_(1) <= ... <= X_(n)``.
-
-    Parameters
-    ----------
-    X : (n, d)
-        One row per worker.
-    f : int
-        At least 0, with ``2f < n``.
-
-    Returns
-    -------
-    array (d,)
-        Of the dtype of ``X``.
-
-    Examples
-    --------
-    >>> trimmed_mean([[1.0], [1e9], [2.0], [6.0], [-1e9]], f=1)
-    array([3.])
-
-    References
-    ----------
-    Yin, Chen, Ramchandran, Bartlett: Byzantine-robust distributed learning (2018), definition 2.
-    """
-    rows = as_rows(X)
-    n = rows.shape[0]
-    if not 0 <= 2 * f < n:
-        raise ValueError(f"f: expected an integer in [0, {(n - 1) // 2}], got {f}")
-    # The rest is summed; a sum less the extremes would lose it beside a huge value.
-    kept = np.sort(rows, axis=0)[f : n - f]
-    return narrow(_mean(kept, np.ones(n - 2 * f)), rows.dtype)
+__all__ = ["geometric_median", "geometric_median_residual"]
 
 
 def geometric_median(
     X: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, tol: float = 1e-6, max_iter: int = 1000
 ) -> Array:
-    """Point with the least weighted sum of distances to the rows.
+    """Point with the smallest weighted sum of distances to the rows.
 
     ``argmin_z sum_i w_i ||X_i - z||``, by the Weiszfeld map with the correction of Vardi and Zhang, sped up by Newton
-    steps. A row that is the minimiser is returned exactly; where a whole segment is (two rows, or an even number on a
+    steps. A row that is the minimizer is returned exactly; where a whole segment is (two rows, or an even number on a
     line) its midpoint is.
 
     Parameters
@@ -153,7 +25,7 @@ def geometric_median(
     X : (n, d)
         One row per worker, finite.
     weights : (n,), optional
-        Finite, at least 0, not all 0; equal when left out.
+        Finite, at least 0, not all 0; equal by default.
     tol : float
         Stop once :func:`geometric_median_residual` is at most this; it has no unit.
     max_iter : int
@@ -174,12 +46,12 @@ def geometric_median(
     Vardi, Zhang: The multivariate L1-median and associated data depth (2000); Lin, Li, Ling: section 5.
     """
     rows = as_rows(X)
-    w = _weights(weights, rows.shape[0])
+    w = relative_weights(weights, rows.shape[0])
     wide = rows[w > 0].astype(np.float64)
     w = w[w > 0]
     tied = _best_rows(wide, w)
     if len(tied) > 1:
-        return narrow(_mean(wide[tied], np.ones(len(tied))), rows.dtype)
+        return narrow(mean_of(wide[tied], np.ones(len(tied))), rows.dtype)
     around = _Around(wide, int(tied[0]), w)
     z = around.start(w)
     here = _Pull(around.Q, z, w)
@@ -201,7 +73,7 @@ def geometric_median(
 
 
 def geometric_median_residual(X: npt.ArrayLike, z: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """How far a point is from being the geometric median, in ``[0, 1]``; 0 exactly at a minimiser.
+    """How far a point is from being the geometric median, in ``[0, 1]``; 0 exactly at a minimizer.
 
     ``max(0, ||R|| - w_z) / sum_i w_i`` with ``R = sum_{X_i != z} w_i (X_i - z) / ||X_i - z||`` and ``w_z`` the weight
     of the rows that equal ``z``.
@@ -231,7 +103,7 @@ def geometric_median_residual(X: npt.ArrayLike, z: npt.ArrayLike, weights: npt.A
     """
     rows = as_rows(X).astype(np.float64)
     gaps, _ = _gaps(rows, np.asarray(z, np.float64))
-    return _Pull(gaps, np.zeros(rows.shape[1]), _weights(weights, rows.shape[0])).residual
+    return _Pull(gaps, np.zeros(rows.shape[1]), relative_weights(weights, rows.shape[0])).residual
 
 
 def _gaps(rows: Array, point: Array) -> tuple[Array, Array]:
@@ -246,8 +118,8 @@ def _gaps(rows: Array, point: Array) -> tuple[Array, Array]:
 class _Around:
     """Offsets ``Q`` of the rows from row ``k``, in a unit of the size of the solution.
 
-    The unit is the smallest ball around row ``k`` whose rows outweigh the pull of all others, whatever a minority
-    sends. Rows beyond ``2**500`` are moved there: from the solution they are mere directions.
+    The unit is the radius of the smallest ball around row ``k`` whose rows outweigh all others, so that no minority
+    chooses it. Rows beyond ``2**500`` are moved there: only their direction matters to the solution.
     """
 
     def __init__(self, rows: Array, k: int, w: Array) -> None:
@@ -265,7 +137,7 @@ class _Around:
         self.Q = np.ldexp(gaps, np.minimum(self.size, 500)[:, None])
 
     def start(self, w: Array) -> Array:
-        """Row ``k``, or a point away from it and the rows that are one with it at the size of the solution."""
+        """Row ``k``; if other rows are too close to tell apart from it in this unit, a point away from all of these."""
         z: Array = np.zeros_like(self.center)
         close = ~self.at & (self.size < -20)
         if not close.any():
@@ -310,7 +182,7 @@ class _Pull:
 def _newton_step(Q: Array, z: Array, w: Array, here: _Pull) -> Array | None:
     """Newton step, shortened or stretched to where the objective stops falling; None where there is no Hessian.
 
-    Weiszfeld's map alone needs thousands of steps when the minimiser is close to a row or the rows are close to a line.
+    Weiszfeld's map alone needs thousands of steps when the minimizer is close to a row or the rows are close to a line.
     The Hessian ``s I - U^T C U`` is inverted on the span of the rows by Woodbury's identity: an (n, n) system.
     """
     if here.at_row > 0:
@@ -337,32 +209,9 @@ def _newton_step(Q: Array, z: Array, w: Array, here: _Pull) -> Array | None:
 
 
 def _best_rows(rows: Array, w: Array) -> Array:
-    """The row to start from, or the two rows at the ends of the segment of minimisers."""
+    """The row to start from, or the two rows at the ends of the segment of minimizers."""
     residual = np.array([_Pull(_gaps(rows, row)[0], np.zeros_like(row), w).residual for row in rows])
     k = int(residual.argmin())
     rounding = 16 * len(rows) * float(np.finfo(np.float64).eps)
     other = [i for i in np.flatnonzero(residual <= rounding) if not np.array_equal(rows[i], rows[k])]
     return np.array([k, other[0]] if other else [k])
-
-
-def _mean(rows: Array, w: Array) -> Array:
-    """Weighted mean in float64; columns near either end of its range are moved away from it."""
-    wide = rows.astype(np.float64, copy=False)
-    top = np.abs(wide).max(axis=0, initial=0.0)
-    shift = np.where(top > 2.0**900, 64, np.where(top < 2.0**-900, -200, 0))
-    scaled = np.ldexp(wide, -shift)
-    # Rounding may lead out of the range of the values, and at the very top to an infinity.
-    middle = np.clip((w @ scaled) / w.sum(), scaled.min(axis=0), scaled.max(axis=0))
-    return np.asarray(np.ldexp(middle, shift))
-
-
-def _weights(weights: npt.ArrayLike | None, n: int) -> Array:
-    """Weights with largest value 1, so that their sum is finite."""
-    if weights is None:
-        return np.ones(n)
-    w = np.asarray(weights, np.float64)
-    if w.shape != (n,):
-        raise ValueError(f"weights: expected shape ({n},), got {w.shape}")
-    if not (np.isfinite(w).all() and w.min() >= 0 and w.max() > 0):
-        raise ValueError(f"weights: expected finite numbers >= 0 with a positive sum, got {w.tolist()}")
-    return np.asarray(w / w.max())

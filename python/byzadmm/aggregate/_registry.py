@@ -1,0 +1,86 @@
+"""The table of rules: one entry per rule holds what its function's signature does not say.
+
+Everything that lists rules reads this table: the classes of ``byzadmm.aggregators``, the command line, the common
+tests, the random inputs of ``tests/fuzz.py`` and the benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from byzadmm._internal.validation import check_choice, check_int
+
+__all__ = ["RULES", "Rule", "check_f", "max_f", "register"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule or pre-aggregation.
+
+    Attributes
+    ----------
+    function : ``(X, *, settings, nonfinite, return_info, out, threads)``
+    class_name : name of its class in ``byzadmm.aggregators``
+    max_f : number of rows -> largest number of Byzantine rows among them that it tolerates, negative if it needs more
+        rows
+    gives_rows : whether it is a pre-aggregation, which gives rows instead of one vector
+    named : settings that it has when it is given by name, beside ``f`` and the function's defaults
+    defaults : defaults of the class for keywords that the function requires
+    n_out : for a pre-aggregation whose rows are no longer one per worker, ``(n, settings)`` -> number of its rows
+    """
+
+    function: Callable[..., Any]
+    class_name: str
+    max_f: Callable[[int], int]
+    gives_rows: bool = False
+    named: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    n_out: Callable[[int, Mapping[str, Any]], int] | None = None
+
+
+#: Function name -> rule, in the order in which rules are listed everywhere.
+RULES: dict[str, Rule] = {}
+
+
+def register(class_name: str, max_f: Callable[[int], int], **details: Any) -> Callable[[Function], Function]:
+    """Decorator of a rule's function; the arguments are attributes of :class:`Rule`."""
+
+    def add(function: Function) -> Function:
+        RULES[function.__name__] = Rule(function, class_name, max_f, **details)
+        return function
+
+    return add
+
+
+def minority(n: int) -> int:
+    """The largest ``f`` with ``2f < n``."""
+    return (n - 1) // 2
+
+
+def max_f(rule: str, n: int) -> int:
+    """Largest legal ``f`` of a rule for ``n`` workers.
+
+    Examples
+    --------
+    >>> from byzadmm import aggregate
+    >>> aggregate.max_f("trimmed_mean", 20)
+    9
+    """
+    check_choice(rule, "rule", RULES)
+    most = RULES[rule].max_f(check_int(n, "n", low=1))
+    if most < 0:
+        raise ValueError(f"{rule}: expected at least 3 workers, got n={n}")
+    return most
+
+
+def check_f(rule: str, f: Any, n: int) -> int:
+    """Return ``f`` if it is legal for ``n`` workers; otherwise an error names the largest legal one."""
+    number = check_int(f, "f", low=0)
+    most = max_f(rule, n)
+    if number > most:
+        raise ValueError(f"{rule}: f={number} is too large for n={n} workers; at most {most}")
+    return number

@@ -1,0 +1,192 @@
+"""Chains: pre-aggregations, then one rule, from objects, functions or names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from byzadmm._internal.arrays import Array, as_float, half_of, to_numpy, widened, wrapper_of
+from byzadmm._internal.validation import check_int
+from byzadmm.aggregate import _registry
+from byzadmm.aggregate._weights import check_weights
+from byzadmm.aggregators.configured import NAMED, PRE_AGGREGATORS, RULES, Aggregator, settings_of
+
+__all__ = ["Chain", "make"]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Pre-aggregations, then one rule.
+
+    ``rule(... pre_2(pre_1(X)))``
+
+    Parameters
+    ----------
+    links : list of callables
+        Objects of ``byzadmm.aggregators``, or functions: rows to rows, the last one rows to a vector.
+
+    Examples
+    --------
+    >>> from byzadmm.aggregators import NNM, Chain, Median
+    >>> Chain([NNM(f=1), Median()])([[0.0], [2.0], [50.0]]).tolist()
+    [1.0]
+    """
+
+    links: tuple[Callable[..., Any], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple(self.links))
+        if not self.links:
+            raise ValueError("rule: expected at least one rule, got none")
+        for place, link in enumerate(self.links):
+            if not callable(link):
+                raise TypeError(f"rule: expected a name or a callable, got {type(link).__name__}")
+            last = place == len(self.links) - 1
+            if not last and _name(link) in RULES:
+                raise ValueError(f"rule: {_name(link)} gives one vector, so nothing can follow it")
+            if last and _name(link) in PRE_AGGREGATORS:
+                raise ValueError(f"rule: {_name(link)} gives rows, so a rule must follow it")
+
+    def __call__(self, X: Any, **call: Any) -> Any:
+        """Apply the links in order; keywords other than ``threads`` are for the last one."""
+        if half_of(X) is not None:  # rounded once, at the end
+            made = self(widened(X), **call)
+            if call.get("out") is not None:
+                return made
+            result, *info = made if call.get("return_info") else (made,)
+            result = wrapper_of(X)(to_numpy(result, "rule"))
+            return (result, *info) if info else result
+        shared = {key: value for key, value in call.items() if key == "threads"}
+        for link in self.links[:-1]:
+            X = link(X, **(shared if isinstance(link, Aggregator) else {}))
+        return self.links[-1](X, **call)
+
+    def check(self, n: int, workers: int | None = None) -> None:
+        """Raise a ValueError for settings that cannot be right for ``n`` rows, those of some of ``workers`` workers.
+
+        These are an ``f`` that is too large for the rows that reach its link, and weights that are not one per worker,
+        or that belong to a link whose rows are no longer one per worker.
+        """
+        mixed = ""  # the link, if any, after which rows are no longer one per worker
+        for link in self.links:
+            if not isinstance(link, Aggregator):
+                mixed, n = "a function", 0  # the number of rows that it gives is unknown
+                continue
+            settings, n_out = settings_of(link), _registry.RULES[link.rule].n_out
+            if "f" in settings and n:
+                _registry.check_f(link.rule, settings["f"], n)
+            if settings.get("weights") is not None:
+                if mixed:
+                    raise ValueError(f"weights: expected the workers' own rows at {link.rule}, got those of {mixed}")
+                check_weights(settings["weights"], n if workers is None else workers)
+            if n_out is not None:
+                mixed, n = mixed or link.rule, n_out(n, settings)
+
+    def in_training(
+        self,
+        X: Array,
+        *,
+        workers: Array,
+        eliminated: int,
+        rng: np.random.Generator,
+        center: Array | None = None,
+        threads: int = 0,
+    ) -> Any:
+        """Apply the chain in one round of a run, in which fewer workers may take part than at the beginning.
+
+        ``f`` is lowered by the number of eliminated workers, and to the largest that is legal for the rows that came. A
+        link with ``rng=None`` takes ``rng``, one with ``center=None`` takes ``center``. Weights are those of the
+        ``workers`` whose messages the rows are. None: too few rows for the rule, or none with a positive weight.
+        """
+        drawn = {"rng": rng, "center": center}
+        for place, link in enumerate(self.links):
+            if not isinstance(link, Aggregator):
+                X = link(X)
+                if place < len(self.links) - 1:
+                    X = as_float(X, "rule")
+                    if X.ndim != 2:
+                        raise ValueError(f"rule: expected rows (n, d) from link {place}, got shape {X.shape}")
+                continue
+            n, settings = len(X), settings_of(link)
+            changes: dict[str, Any] = {}
+            if "f" in settings:
+                most = _most(link.rule, n)
+                if most < 0:
+                    return None
+                changes["f"] = f = min(max(settings["f"] - eliminated, 0), most)
+                if settings.get("m") is not None:
+                    changes["m"] = min(settings["m"], n - f)
+                if settings.get("neighbors") is not None:
+                    changes["neighbors"] = min(settings["neighbors"], n - f - 1)
+            changes |= {key: value for key, value in drawn.items() if key in settings and settings[key] is None}
+            if settings.get("weights") is not None and len(workers) == n:
+                changes["weights"] = weights = as_float(settings["weights"], "weights")[workers]
+                if not np.any(weights > 0):
+                    return None
+            X = replace(link, **changes)(X, threads=threads)
+        return X
+
+
+def make(rule: Any, *, f: int = 0) -> Chain:
+    """Chain of pre-aggregations and one rule, from names, objects or functions.
+
+    Parameters
+    ----------
+    rule : str, object, callable, or a list of them
+        Names are those of the functions or classes, with hyphens or underscores, joined by plus signs: ``"krum"``,
+        ``"nnm+trimmed-mean"``. ``"bucketing"`` has ``s=2``, ``"centered_clip"`` has ``tau=0.1``, which suits features
+        of size one and no others. ``"clip"`` is an error, as no length suits most problems: give the object.
+    f : int
+        Declared number of Byzantine workers, for every name that takes it.
+
+    Returns
+    -------
+    Chain
+
+    Examples
+    --------
+    >>> from byzadmm import aggregators
+    >>> aggregators.make("nnm+median", f=1)([[0.0], [2.0], [50.0]]).tolist()
+    [1.0]
+    """
+    declared = check_int(f, "f", low=0)
+    links: list[Any] = []
+    for part in rule if isinstance(rule, (list, tuple)) else [rule]:
+        if isinstance(part, str):
+            links += [_named(name, declared) for name in part.split("+")]
+        else:
+            links += part.links if isinstance(part, Chain) else [part]
+    return Chain(tuple(links))
+
+
+def _named(text: str, f: int) -> Aggregator:
+    name = text.strip().replace("-", "_").lower()
+    by_name = RULES | PRE_AGGREGATORS
+    by_name |= {kind.__name__.lower(): kind for kind in by_name.values()}
+    if name not in by_name:
+        known = ", ".join([*RULES, *PRE_AGGREGATORS])
+        raise ValueError(f"rule: expected one of {known}, or a callable; got {text!r}")
+    kind = by_name[name]
+    settings: dict[str, Any] = dict(NAMED.get(kind.rule, {}))
+    for item in fields(kind):
+        if item.name == "f":
+            settings["f"] = f
+        elif item.default is MISSING and item.name not in settings:
+            form = f"aggregators.{kind.__name__}({item.name}=...)"
+            raise ValueError(f"rule: {kind.rule} needs {item.name}; give it as {form}")
+    return kind(**settings)
+
+
+def _name(link: Any) -> str | None:
+    return link.rule if isinstance(link, Aggregator) else None
+
+
+def _most(rule: str, n: int) -> int:
+    """The largest legal ``f``, or -1 for fewer rows than the rule needs."""
+    try:
+        return _registry.max_f(rule, n)
+    except ValueError:
+        return -1

@@ -1,0 +1,188 @@
+"""Twins of the losses: stochastic gradients of all workers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ._arrays import Array
+from .philox import philox_integers, philox_normal
+from .softmax import softmax_gradient
+
+__all__ = ["quadratic_gradients", "saga_gradients", "softmax_gradients"]
+
+
+# First word of every stream, as in attacks.hpp.
+_BATCH, _NOISE = 0, 3
+
+#: (models (m, d) or (d,), k) -> stochastic gradients (m, d)
+Gradients = Callable[[Array, int], Array]
+
+
+def softmax_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    n_classes: int,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    poisoned: Sequence[int] = (),
+    draw: Callable[[int], Array] | None = None,
+) -> Gradients:
+    """Mini-batch gradients of softmax regression, one batch per worker drawn with replacement.
+
+    ``g_i = F'(x_i, xi_i^k)`` with ``xi_i^k = part_i[ philox_integers(high=|part_i|, stream=(0, i, k)) ]``.
+
+    Parameters
+    ----------
+    X, y : (N, D) and (N,)
+        Training samples and labels.
+    parts : list of m index arrays
+        The samples of each worker.
+    n_classes, batch_size, scale, seed
+        As in ``simulate``.
+    poisoned : list of int
+        Workers that see label ``K - 1 - y``.
+    draw : callable, optional
+        ``k -> (m, batch_size)`` row numbers in place of the streams above: other draws, at a batched generator's speed.
+
+    Returns
+    -------
+    callable
+        ``(models, k) -> (m, d)``.
+
+    Examples
+    --------
+    >>> g = softmax_gradients(np.array([[2.0]]), np.array([1]), [np.array([0])], n_classes=2, batch_size=1)
+    >>> g(np.zeros((1, 4)), 1)
+    array([[ 1. ,  0.5, -1. , -0.5]])
+
+    References
+    ----------
+    Lin, Li, Ling: ``F'(x_i, xi_i)`` in ``eqxi-update``.
+    """
+    m = len(parts)
+    forgers = np.array(sorted(poisoned), np.int64)
+    honest = np.setdiff1d(np.arange(m), forgers)
+    flipped = n_classes - 1 - y
+
+    def streams(k: int) -> Array:
+        rows = [
+            part[philox_integers(batch_size, high=len(part), seed=seed, stream=(_BATCH, worker, k))]
+            for worker, part in enumerate(parts)
+        ]
+        return np.stack(rows)
+
+    def gradients(models: Array, k: int) -> Array:
+        W = np.broadcast_to(models, (m, models.shape[-1])).reshape(m, n_classes, -1)
+        idx = streams(k) if draw is None else draw(k)
+        if not len(forgers):
+            return softmax_gradient(W, X, y, idx, scale=scale).reshape(m, -1)
+        g = np.empty_like(W)
+        for group, labels in ((honest, y), (forgers, flipped)):
+            g[group] = softmax_gradient(W[group], X, labels, idx[group], scale=scale)
+        return g.reshape(m, -1)
+
+    return gradients
+
+
+def saga_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    n_classes: int,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    poisoned: Sequence[int] = (),
+) -> Gradients:
+    """Gradients of softmax regression with their variance reduced by a table of old ones, whole gradients per sample.
+
+    ``v_i = mean_b ( F'(x, xi_b) - T_i[xi_b] ) + mean_j T_i[j]``, then ``T_i[xi_b] <- F'(x, xi_b)``. A sample drawn
+    twice counts twice in the first mean, against the same old entry. The table begins with the gradients at the first
+    ``x``.
+
+    Parameters
+    ----------
+    X, y, parts, n_classes, batch_size, scale, seed, poisoned
+        As in :func:`softmax_gradients`, and the same draws.
+
+    Returns
+    -------
+    callable
+        ``(model (d,), k) -> (m, d)``; it keeps a table, so calls must be made in the order of ``k``.
+
+    Examples
+    --------
+    >>> g = saga_gradients(np.array([[2.0]]), np.array([1]), [np.array([0])], n_classes=2, batch_size=1)
+    >>> g(np.zeros(4), 1)
+    array([[ 1. ,  0.5, -1. , -0.5]])
+
+    References
+    ----------
+    Wu, Ling, Chen, Giannakis, "Federated variance-reduced stochastic gradient descent with robustness to Byzantine
+    attacks", 2020, Algorithm 1.
+    """
+    tables: list[Array] = []
+
+    def each(model: Array, worker: int, samples: Array) -> Array:
+        """One gradient per sample, (len(samples), d)."""
+        labels = n_classes - 1 - y if worker in poisoned else y
+        W = np.broadcast_to(model.reshape(n_classes, -1), (len(samples), n_classes, model.size // n_classes))
+        return softmax_gradient(W, X, labels, samples[:, None], scale=scale).reshape(len(samples), -1)
+
+    def gradients(models: Array, k: int) -> Array:
+        if not tables:
+            tables.extend(each(models, worker, part) for worker, part in enumerate(parts))
+        out = []
+        for worker, (part, table) in enumerate(zip(parts, tables, strict=True)):
+            drawn = philox_integers(batch_size, high=len(part), seed=seed, stream=(_BATCH, worker, k))
+            new = each(models, worker, part[drawn])
+            out.append((new - table[drawn]).mean(axis=0) + table.mean(axis=0))
+            table[drawn] = new
+        return np.stack(out)
+
+    return gradients
+
+
+def quadratic_gradients(a: Array, b: Array, *, noise: float = 0.0, seed: int = 0) -> Gradients:
+    """Gradients of separable quadratics.
+
+    ``g_i = a_i (x - b_i) + noise * z`` with ``z = philox_normal(stream=(3, i, k))``.
+
+    Parameters
+    ----------
+    a, b : (m, d)
+        Curvatures and centers.
+    noise : float
+        Deviation of the noise in every element.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    callable
+        ``(models, k) -> (m, d)``.
+
+    Examples
+    --------
+    >>> quadratic_gradients(np.array([[0.5]]), np.array([[1.0]]))(np.zeros((1, 1)), 1)
+    array([[-0.5]])
+
+    References
+    ----------
+    Lin, Li, Ling: Example ``ex`` has ``F_i = (x-1)^2 / 4``.
+    """
+
+    def gradients(models: Array, k: int) -> Array:
+        g: Array = a * (models - b)
+        if noise:
+            for worker, row in enumerate(g):
+                row += noise * philox_normal(len(row), seed=seed, stream=(_NOISE, worker, k), dtype=g.dtype)
+        return g
+
+    return gradients
