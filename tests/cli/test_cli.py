@@ -931,7 +931,7 @@ def test_mpi_says_what_to_install(refused, monkeypatch, error):
     def missing(name):
         raise error
 
-    monkeypatch.setattr("byzadmm.engines.mpi.importlib.import_module", missing)
+    monkeypatch.setattr("byzadmm.engines.mpi.start.importlib.import_module", missing)
     said = refused("mpi", "run", "--dataset", "mnist")
     assert said == f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})"
 
