@@ -525,8 +525,7 @@ def test_a_new_attack_and_a_new_rule_appear_by_themselves(call, monkeypatch):
         f: int
         rule = "first_row"
 
-    monkeypatch.setattr(attacks, "LoudNoise", LoudNoise, raising=False)
-    monkeypatch.setattr(attacks, "__all__", [*attacks.__all__, "LoudNoise"])
+    monkeypatch.setitem(attacks.REGISTRY, "loud-noise", LoudNoise)
     monkeypatch.setattr(aggregate, "first_row", first_row, raising=False)
     monkeypatch.setitem(aggregate._MAX_F, "first_row", lambda n: n - 1)
     monkeypatch.setitem(aggregators.RULES, "first_row", FirstRow)
@@ -931,7 +930,7 @@ def test_mpi_says_what_to_install(refused, monkeypatch, error):
     def missing(name):
         raise error
 
-    monkeypatch.setattr("byzadmm.engines.mpi.start.importlib.import_module", missing)
+    monkeypatch.setattr("byzadmm.engines.mpi._start.importlib.import_module", missing)
     said = refused("mpi", "run", "--dataset", "mnist")
     assert said == f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})"
 

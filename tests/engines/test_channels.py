@@ -9,8 +9,9 @@ import pytest
 
 from byzadmm.engines import Expected, Kind, pack
 from byzadmm.engines.messages import pack_notice
-from byzadmm.engines.mpi import channels, launch
-from byzadmm.engines.mpi.channels import Channels
+from byzadmm.engines.mpi import _channels as channels
+from byzadmm.engines.mpi import _launch as launch
+from byzadmm.engines.mpi._channels import Channels
 from support.fake_mpi import DIED, FAKE, OTHER, Comm, FailureError, Request
 
 OWED = Expected(Kind.ROUND, run=0, round=1, first=0, rows=1, dim=3, dtype="float32")

@@ -14,9 +14,9 @@ from byzadmm import ADMM, losses
 from byzadmm.engines import Experiment, Kind, pack
 from byzadmm.engines.messages import peek
 from byzadmm.engines.mpi import Job, share
-from byzadmm.engines.mpi.channels import Channels
-from byzadmm.engines.mpi.master import MasterEngine
-from byzadmm.engines.mpi.worker import RankWorkers, WorkerRank
+from byzadmm.engines.mpi._channels import Channels
+from byzadmm.engines.mpi._master import MasterEngine
+from byzadmm.engines.mpi._worker import RankWorkers, WorkerRank
 from support.fake_mpi import DIED, FAKE, Comm, FailureError
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from byzadmm.engines.mpi import launch, start
+from byzadmm.engines.mpi import _launch as launch
+from byzadmm.engines.mpi import _start as start
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

@@ -17,7 +17,7 @@ import pytest
 
 from byzadmm import Result
 from byzadmm.cli import main
-from byzadmm.engines.mpi.launch import find_mpirun
+from byzadmm.engines.mpi._launch import find_mpirun
 from support.arrays import same_bits
 from support.mpirun import LIMIT, MPIRUN, end_session, environment, launch, mpirun, needs_mpi, read
 

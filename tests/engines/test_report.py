@@ -10,8 +10,8 @@ import pytest
 
 from byzadmm._internal.progress import Bar
 from byzadmm.engines import Event
+from byzadmm.engines._timeline import shares
 from byzadmm.engines.report import COLUMNS, RankReport, RunReport
-from byzadmm.engines.timeline import shares
 
 
 def some_report() -> RunReport:

@@ -22,9 +22,9 @@ from byzadmm import ADMM, RSA, SGD, engines, steps
 from byzadmm.engines import Kind, pack
 from byzadmm.engines.messages import HEADER_BYTES, body, peek
 from byzadmm.engines.mpi import Job
-from byzadmm.engines.mpi.channels import Channels
-from byzadmm.engines.mpi.master import MasterEngine
-from byzadmm.engines.mpi.worker import RankWorkers
+from byzadmm.engines.mpi._channels import Channels
+from byzadmm.engines.mpi._master import MasterEngine
+from byzadmm.engines.mpi._worker import RankWorkers
 from support.runs import quadratic
 
 STEP = steps.inv_sqrt(4, 1)

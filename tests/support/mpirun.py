@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from byzadmm.engines.mpi.launch import find_mpirun
+from byzadmm.engines.mpi._launch import find_mpirun
 
 __all__ = ["LIMIT", "MPIRUN", "SCRIPTS", "end_session", "environment", "launch", "mpirun", "needs_mpi", "read"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from byzadmm._internal.atomic_files import replacing
+from byzadmm.engines._timeline import draw, span
 from byzadmm.engines.protocol import Event
-from byzadmm.engines.timeline import draw, span
 
 __all__ = ["RankReport", "RunReport"]
 
@@ -179,7 +179,7 @@ class RunReport:
             file.write(json.dumps(self.record()).encode() + b"\n")
 
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
-        """Draw the timeline (:func:`byzadmm.engines.timeline.draw`)."""
+        """Draw the timeline (:func:`byzadmm.engines._timeline.draw`)."""
         draw(self, path, title)
 
 

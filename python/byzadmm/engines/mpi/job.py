@@ -13,11 +13,11 @@ from typing import Any
 
 from byzadmm._internal.validation import check_real
 from byzadmm.engines.messages import EMPTY, Kind, pack
-from byzadmm.engines.mpi import launch
-from byzadmm.engines.mpi.channels import Channels
-from byzadmm.engines.mpi.master import MasterEngine
-from byzadmm.engines.mpi.start import abort, bad_start, start_mpi
-from byzadmm.engines.mpi.worker import WorkerRank
+from byzadmm.engines.mpi import _launch as launch
+from byzadmm.engines.mpi._channels import Channels
+from byzadmm.engines.mpi._master import MasterEngine
+from byzadmm.engines.mpi._start import abort, bad_start, start_mpi
+from byzadmm.engines.mpi._worker import WorkerRank
 from byzadmm.engines.report import RunReport
 from byzadmm.engines.run import lead
 from byzadmm.results import Result

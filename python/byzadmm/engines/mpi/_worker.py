@@ -11,11 +11,11 @@ import numpy as np
 
 from byzadmm._internal.arrays import Array
 from byzadmm.engines.messages import EMPTY, Bytes, Header, Kind, body, on_the_wire, pack, pack_notice, peek
-from byzadmm.engines.mpi import launch
-from byzadmm.engines.mpi.checkpoint import RankCheckpoint
-from byzadmm.engines.mpi.master import share
-from byzadmm.engines.mpi.start import bad_start
-from byzadmm.engines.mpi.waiting import TAG, Backoff
+from byzadmm.engines.mpi import _launch as launch
+from byzadmm.engines.mpi._checkpoint import RankCheckpoint
+from byzadmm.engines.mpi._master import share
+from byzadmm.engines.mpi._start import bad_start
+from byzadmm.engines.mpi._waiting import TAG, Backoff
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.workers import Workers
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from byzadmm._internal.arrays import Array
 from byzadmm.engines.messages import HEADER_BYTES, Bytes, Expected, Kind, on_the_wire, pack
-from byzadmm.engines.mpi.channel import Channel
-from byzadmm.engines.mpi.channels import Channels
+from byzadmm.engines.mpi._channel import Channel
+from byzadmm.engines.mpi._channels import Channels
 from byzadmm.engines.protocol import Event, Replies
 from byzadmm.engines.report import RankReport, RunReport
 from byzadmm.training.experiment import Experiment

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from byzadmm.engines.mpi import launch
+from byzadmm.engines.mpi import _launch as launch
 
 __all__ = ["abort", "bad_start", "start_mpi"]
 

@@ -26,9 +26,9 @@ from byzadmm.engines.messages import (
     take_answers,
     validate,
 )
-from byzadmm.engines.mpi import launch
-from byzadmm.engines.mpi.channel import Channel
-from byzadmm.engines.mpi.waiting import TAG, Backoff
+from byzadmm.engines.mpi import _launch as launch
+from byzadmm.engines.mpi._channel import Channel
+from byzadmm.engines.mpi._waiting import TAG, Backoff
 from byzadmm.engines.protocol import Event
 
 __all__ = ["Channels"]
