@@ -44,7 +44,7 @@ def test_only_ranks_of_this_job_are_ended(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
-@pytest.mark.parametrize("deaf", [False, True])
+@pytest.mark.parametrize("deaf", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_mpirun_is_ended_if_it_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, deaf: bool) -> None:
     launcher = tmp_path / "mpirun"
     launcher.symlink_to(shutil.which("bash") or "bash")

@@ -21,7 +21,7 @@ from byzadmm.engines.mpi._launch import find_mpirun
 from support.arrays import same_bits
 from support.mpirun import LIMIT, MPIRUN, end_session, environment, launch, mpirun, needs_mpi, read
 
-pytestmark = needs_mpi
+pytestmark = [needs_mpi, pytest.mark.slow]
 
 QUICK = ("--iterations", 40, "--eval-every", 20, "--batch-size", 4, "--n-workers", 7, "-q", 2)
 

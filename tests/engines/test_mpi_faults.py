@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from byzadmm import Result
 from byzadmm.engines import Experiment
@@ -18,7 +19,7 @@ from support.arrays import same_bits
 from support.mpi_faults import LAM, RUNS, settings
 from support.mpirun import SCRIPTS, mpirun, needs_mpi, read
 
-pytestmark = needs_mpi
+pytestmark = [needs_mpi, pytest.mark.slow]
 
 STRIKES = 4
 #: fault -> how its rank ends the first run; several where it depends on who is faster
@@ -42,7 +43,7 @@ FAULTS = {
     "flood": {"oversized"},
     "twice": {"unasked", "old_round"},
 }
-ELIMINATED = list(FAULTS)[8:]  # what a slow, broken or dead process does is no misbehaviour
+ELIMINATED = list(FAULTS)[8:]  # after the other faults workers are missing
 
 
 def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
@@ -62,8 +63,8 @@ def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
             messages[list(FAULTS).index("nan"), 3] = np.nan
             messages[list(FAULTS).index("out_of_range"), 0] = 1.5 * LAM
         [came] = [entry for entry in now if "present" in entry]
-        lost = [worker for worker in came["eliminated"] if master.eliminated[worker] < 0]
-        master.eliminated[lost] = k
+        news = [worker for worker in came["eliminated"] if master.eliminated[worker] < 0]
+        master.eliminated[news] = k
         return messages, np.array(came["present"])
 
     for k in range(1, 13):

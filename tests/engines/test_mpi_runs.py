@@ -9,7 +9,7 @@ import pytest
 from support.mpi_runs import cases
 from support.mpirun import SCRIPTS, mpirun, needs_mpi, read
 
-pytestmark = needs_mpi
+pytestmark = [needs_mpi, pytest.mark.slow]
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> None:
@@ -18,18 +18,18 @@ def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> No
     record = read(tmp_path / "same.json")
     assert record["different"] == {}
     assert record["events"] == []
-    assert record["count"] == len(cases()) > 200
+    assert record["count"] == len(cases()) > 100
 
 
-def test_a_thousand_rounds_at_7850(tmp_path: Path) -> None:
+def test_many_rounds_at_7850(tmp_path: Path) -> None:
     run = mpirun(5, SCRIPTS / "mpi_runs.py", "long", tmp_path)
     assert run.returncode == 0, run.stderr
     record = read(tmp_path / "long.json")
     assert record["different"] == []
     report = record["report"]
-    assert (report["rounds"], report["events"]) == (1000, [])
-    # d numbers down to each rank and d up from each worker, as the paper counts; plus headers and two reports of models
-    numbers = 4 * 7850 * (1000 * (4 + 20) + 2 * 20)
+    assert (report["rounds"], report["events"]) == (300, [])
+    # d numbers down to each rank and d up from each worker, as the paper counts; plus headers and the models twice
+    numbers = 4 * 7850 * (300 * (4 + 20) + 2 * 20)
     assert numbers <= report["bytes"] < 1.01 * numbers
 
 
@@ -52,7 +52,7 @@ def test_a_killed_master_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert shards == [f"run.npz.{done}.w{span}.npz" for done in (12, 9) for span in ("0-2", "3-4", "5-6")]
 
 
-def test_a_worker_whose_state_is_lost_begins_at_x0(tmp_path: Path) -> None:
+def test_a_worker_without_saved_state_starts_at_x0(tmp_path: Path) -> None:
     script = SCRIPTS / "mpi_runs.py"
     assert mpirun(4, script, "resume", tmp_path, 8).returncode != 0
     (tmp_path / "run.npz.6.w3-4.npz").unlink()

@@ -11,7 +11,7 @@ import pytest
 
 from support.mpirun import MPIRUN, SCRIPTS, launch, mpirun, needs_mpi
 
-pytestmark = needs_mpi
+pytestmark = [needs_mpi, pytest.mark.slow]
 
 def complaints(run: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in run.stderr.splitlines() if line.startswith("byzadmm: error: ")]

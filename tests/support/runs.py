@@ -10,28 +10,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import ADMM, RSA, SGD, _core, attacks, datasets, losses, partition, steps
+from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, simulate, steps
 from byzadmm import reference as ref
 from byzadmm.training.experiment import Experiment
+from support.arrays import same_bits
 
 __all__ = [
     "ALGORITHMS",
     "ATTACKS",
+    "BYZANTINE",
     "KILLED",
+    "SOFTMAX_ATTACKS",
     "M",
     "NativeGradients",
     "Q",
+    "equal_runs",
     "experiment",
     "plain_attack",
     "quadratic",
     "small_data",
     "small_parts",
+    "small_run",
     "transcription",
 ]
 
 Array = npt.NDArray[Any]
 
 M, Q = 7, 3
+BYZANTINE = list(range(M - Q, M))
 
 #: Every registered attack on messages that runs natively, by its name with underscores; some with other settings.
 ATTACKS: dict[str, attacks.Attack | None] = {
@@ -46,6 +52,8 @@ ATTACKS: dict[str, attacks.Attack | None] = {
     "alie_1.5": attacks.ALIE(1.5),
     "inner_product": attacks.InnerProduct(0.7),
 }
+
+SOFTMAX_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
 
 _STEP = steps.inv_sqrt(2, 1)
 ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
@@ -165,3 +173,22 @@ def transcription(
         else:
             run = ref.train_rsa(gradients, x0, x, **common)
     return islice(run, iterations)
+
+
+def small_run(**changes: Any) -> Result:
+    settings: dict[str, Any] = {"loss": quadratic(noise=0.2), "algorithm": ALGORITHMS["admm"], "iterations": 20}
+    settings |= {"eval_every": 5, "attack": attacks.Gaussian(), "n_byzantine": Q} | changes
+    return simulate(settings.pop("dataset", None), settings.pop("parts", None), **settings)
+
+
+def equal_runs(a: Result, b: Result) -> bool:
+    """The same bits in state and elimination, and in every curve where both evaluated."""
+    same = same_bits(a.x0, b.x0) and a.eliminated == b.eliminated
+    if a.x is not None and b.x is not None:
+        same = same and same_bits(a.x, b.x)
+    for t in set(a.iterations.tolist()) & set(b.iterations.tolist()):
+        i, j = a.iterations.tolist().index(t), b.iterations.tolist().index(t)
+        same = same and a.consensus_gap[i].tobytes() == b.consensus_gap[j].tobytes()
+        same = same and a.accuracy[i].tobytes() == b.accuracy[j].tobytes()
+    return same
+
