@@ -108,7 +108,7 @@ def inside(size: Size, path: str) -> None:
 
 
 def launch(size: Size) -> dict[str, float]:
-    from byzadmm.engines._launch import find_mpirun
+    from byzadmm.engines.mpi._launch import find_mpirun
 
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from byzadmm import datasets
+
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = os.environ.get("BYZADMM_DATA")  # read now: some tests run without the variable
 
@@ -29,13 +31,31 @@ def root() -> Path:
     return ROOT
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data_dir() -> Path:
     candidates = [Path(p) for p in (REAL_DATA, ROOT.parent / "shared" / "data") if p]
     for folder in candidates:
         if (folder / "mnist").is_dir() and (folder / "covtype").is_dir():
             return folder
     pytest.skip("no real data: set BYZADMM_DATA to a folder that holds mnist/ and covtype/")
+
+
+def _loaded(name: str, data_dir: Path, cache: Path) -> datasets.Dataset:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BYZADMM_CACHE", str(cache))  # not the user's
+        return datasets.load(name, data_dir=data_dir)
+
+
+@pytest.fixture(scope="session")
+def mnist(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+    """MNIST, read once per session."""
+    return _loaded("mnist", data_dir, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def covtype(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+    """COVERTYPE, read once per session."""
+    return _loaded("covtype", data_dir, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

@@ -64,8 +64,7 @@ def kebab(name: str) -> str:
 
 def attack_table() -> dict[str, type[Attack]]:
     """Every attack of ``byzadmm.attacks`` by its name on the command line."""
-    classes = (getattr(attacks, name) for name in attacks.__all__)
-    return {kebab(cls.__name__): cls for cls in classes if issubclass(cls, Attack) and cls is not Attack}
+    return dict(sorted(attacks.REGISTRY.items()))
 
 
 def rule_table() -> dict[str, Callable[..., Any]]:

@@ -30,7 +30,7 @@ from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
-from byzadmm.engines._launch import EXAMPLE as MPIRUN
+from byzadmm.engines.mpi._launch import EXAMPLE as MPIRUN
 from byzadmm.results import Result
 from byzadmm.simulation import simulate_many
 

@@ -520,8 +520,7 @@ def test_a_new_attack_and_a_new_rule_appear_by_themselves(call, monkeypatch):
         """The first row."""
         return X[f]
 
-    monkeypatch.setattr(attacks, "LoudNoise", LoudNoise, raising=False)
-    monkeypatch.setattr(attacks, "__all__", [*attacks.__all__, "LoudNoise"])
+    monkeypatch.setitem(attacks.REGISTRY, "loud-noise", LoudNoise)
     monkeypatch.setattr(aggregate, "first_row", first_row, raising=False)
     with registered(first_row, "FirstRow", max_f=lambda n: n - 1):
         ended = call("run", *QUICK, "--algorithm", "first-row", "--attack", "loud-noise:std=1", "--json")
@@ -926,7 +925,7 @@ def test_mpi_says_what_to_install(refused, monkeypatch, error):
     def missing(name):
         raise error
 
-    monkeypatch.setattr("byzadmm.engines.mpi.importlib.import_module", missing)
+    monkeypatch.setattr("byzadmm.engines.mpi._start.importlib.import_module", missing)
     said = refused("mpi", "run", "--dataset", "mnist")
     assert said == f"mpi: needs mpi4py and an MPI library; pip install 'byzadmm[mpi]' ({error})"
 

@@ -1,9 +1,10 @@
-"""The protocols of the training core: every algorithm and loss, built in or a user's, goes through the same door."""
+"""The protocols of the training core: every algorithm, attack and loss, built in or custom, passes the same checks."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,61 @@ def test_an_algorithm_without_one_of_its_sides_says_so(half: str) -> None:
     lacking = type("Lacking", (algorithms.Algorithm,), sides | {"worker_state": Pulled.worker_state, "pull": 1.0})
     with pytest.raises(NotImplementedError, match=f"Lacking has no {half}"):
         simulate(None, None, loss=quadratic(), algorithm=lacking(), iterations=1)
+
+
+# --- attacks ---------------------------------------------------------------------------------------------------------
+
+
+def called(attack: attacks.Attack, messages: Array, byzantine: Sequence[int]) -> Array:
+    given: dict[str, Any] = {"x0": np.zeros(messages.shape[1]), "k": 3, "byzantine": byzantine, "algorithm": SGD()}
+    return attack(messages, rng=np.random.default_rng(7), **given)
+
+
+@pytest.mark.parametrize("name", attacks.REGISTRY)
+def test_every_attack_keeps_the_protocol(name: str, dtype: str) -> None:
+    kind = attacks.REGISTRY[name]
+    attack = kind()
+    assert kind.__name__ in attacks.__all__
+    described = attack.describe()
+    assert json.loads(json.dumps(described)) == described
+    assert described["name"] == kind.__name__
+    assert (attack.sends, attack.sees) in {("message", "own"), ("message", "all"), ("dual", "own")}
+    assert kind.searched is None or hasattr(attack, kind.searched.setting)
+
+    messages = np.random.default_rng(0).normal(1.0, 1.0, (M, 11)).astype(dtype)
+    before = messages.copy()
+    forged = called(attack, messages, [1, 4])
+    assert (forged.shape, forged.dtype) == ((2, 11), messages.dtype)
+    assert same_bits(messages, before)
+    assert same_bits(forged, called(attack, messages, [1, 4]))
+    if attack.sees == "own":  # what it promises to other processes
+        hidden = np.full_like(messages, np.nan)
+        hidden[4] = messages[4]
+        assert same_bits(called(attack, hidden, [4])[0], forged[1])
+
+
+@pytest.mark.parametrize("algorithm", ["admm", "rsa", "mean", "own_pulled"])
+@pytest.mark.parametrize("name", attacks.REGISTRY)
+def test_every_attack_runs_with_any_algorithm_and_engine(name: str, algorithm: str) -> None:
+    settings: dict[str, Any] = {"algorithm": EVERY[algorithm], "attack": attacks.REGISTRY[name](), "n_byzantine": Q}
+    settings |= {"iterations": 4, "batch_size": 4, "seed": 3}
+    data, parts = small_data(), small_parts()
+    whole, rounds = (run(data, parts, **settings) for run in (simulate, engines.simulate))
+    assert same_bits(whole.x0, rounds.x0)
+    assert np.isfinite(whole.x0).all()
+    assert whole.eliminated == rounds.eliminated
+    assert set(whole.eliminated) <= set(range(M - Q, M))
+    own = simulate(data, parts, **settings | {"byzantine": [], "n_byzantine": 0})
+    assert same_bits(own.x0, simulate(data, parts, **settings | {"attack": None}).x0)  # no attacker, no attack
+
+
+def test_the_list_of_attacks_is_the_registry(root: Path) -> None:
+    page = (root / "docs" / "api.md").read_text("utf-8")
+    section = page.split("## `byzadmm.attacks`")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    built_in = [kind.__name__ for kind in attacks.REGISTRY.values()]
+    assert sorted(listed) == sorted([*built_in, "Attack", "REGISTRY", "Searched"])
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_numbers_arrive_as_they_were_sent(dtype: str) -> None:
     assert same_bits(came, numbers.astype(numbers.dtype.newbyteorder("<")))
     assert len(message) == owed.nbytes == HEADER_BYTES + numbers.nbytes
     assert seconds_of(message) == 0.25
-    header = peek(pack(Kind.REPORT, numbers, seconds=0.5, token=99, save=True, run=3))
+    header = peek(pack(Kind.MODELS, numbers, seconds=0.5, token=99, save=True, run=3))
     assert header is not None
     assert (header.seconds, header.token, header.save, header.run) == (0.5, 99, True, 3)
 
@@ -68,7 +68,7 @@ def spoiled(at: int, value: int) -> Any:
         (answer(round=-1), "old_round"),
         (answer(round=8), "wrong_round"),
         (answer(run=3, round=1), "wrong_round"),
-        (answer(kind=Kind.REPORT), "wrong_round"),
+        (answer(kind=Kind.MODELS), "wrong_round"),
         (answer(first=3), "wrong_worker"),
         (answer(NUMBERS.reshape(3, 2)), "wrong_worker"),
         (answer(NUMBERS.astype(np.float64)), "wrong_dtype"),
@@ -155,7 +155,8 @@ def test_the_own_type_travels_untouched() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_the_local_engine_gives_the_bits_of_simulate(name: str, attack: str, dtype: str) -> None:
+def test_the_local_engine_gives_the_bits_of_simulate(name: str, attack: str) -> None:
+    dtype = ("float32", "float64")[(list(ALGORITHMS).index(name) + list(ATTACKS).index(attack)) % 2]
     settings: dict[str, Any] = {"algorithm": ALGORITHMS[name], "attack": ATTACKS[attack], "n_byzantine": Q}
     settings |= {"iterations": 7, "eval_every": 3, "batch_size": 5, "dtype": dtype, "seed": 9}
     ours = engines.simulate(small_data(), small_parts(), **settings)
@@ -221,7 +222,7 @@ def test_bad_arguments_are_named() -> None:
         engines.simulate(None, None, **settings | large)
     with pytest.raises(ValueError, match="wire: expected one of float32, float64; got 'float16'"):
         engines.simulate(None, None, wire="float16", **settings)
-    with pytest.raises(TypeError, match=r"checkpoint: .* has it"):
+    with pytest.raises(TypeError, match=r"checkpoint: not taken by engines.simulate"):
         engines.simulate(None, None, checkpoint="x.npz", **settings)
     with pytest.raises(TypeError, match="no_such"):
         engines.simulate(None, None, no_such=1, **settings)

@@ -19,8 +19,12 @@ from typing import Any
 import numpy as np
 
 from byzadmm import ADMM, RSA, SGD, engines, steps
-from byzadmm.engines import Kind, mpi, pack
+from byzadmm.engines import Kind, pack
 from byzadmm.engines.messages import HEADER_BYTES, body, peek
+from byzadmm.engines.mpi import Job
+from byzadmm.engines.mpi._channels import Channels
+from byzadmm.engines.mpi._master import MasterEngine
+from byzadmm.engines.mpi._worker import RankWorkers
 from support.runs import quadratic
 
 STEP = steps.inv_sqrt(4, 1)
@@ -36,9 +40,9 @@ def settings(m: int, algorithm: Any, iterations: int) -> dict[str, Any]:
     return {"loss": quadratic(m, DIM), "algorithm": algorithm, "iterations": iterations, "eval_every": 5}
 
 
-def misbehave(desk: Any, fault: str, deadline: float, strikes: int) -> None:
+def misbehave(rank: Any, fault: str, deadline: float, strikes: int) -> None:
     """Replace what the rank says, or how it works, in round ``strikes`` of run 0."""
-    say, comm, byte = desk._say, desk.comm, desk.mpi.BYTE
+    send, comm, byte = rank._send, rank.comm, rank.mpi.BYTE
     kept: list[Any] = []
 
     def now(message: Any) -> bool:
@@ -87,18 +91,18 @@ def misbehave(desk: Any, fault: str, deadline: float, strikes: int) -> None:
                 comm.Send([np.full(2000, 7, np.uint8), byte], 0, 7)
             return None
         elif fault == "twice":
-            say(message)
+            send(message)
         return message
 
-    def send(message: Any) -> None:
+    def send_or_fail(message: Any) -> None:
         if now(message):
             message = instead(message)
         if message is not None:
-            say(message)
+            send(message)
 
-    desk._say = send
+    rank._send = send_or_fail
     if fault in ("raise", "sys_exit"):
-        answer = mpi._Side.answer
+        answer = RankWorkers.answer
 
         def fail(side: Any, header: Any, message: Any) -> Any:
             if (header.kind, header.round) == (Kind.ROUND, strikes):
@@ -107,14 +111,14 @@ def misbehave(desk: Any, fault: str, deadline: float, strikes: int) -> None:
                 raise ValueError("no such\nthing")
             return answer(side, header, message)
 
-        mpi._Side.answer = fail  # type: ignore[method-assign]
+        RankWorkers.answer = fail  # type: ignore[method-assign]
 
 
 def main(folder: str, deadline: str, strikes: str, *faults: str) -> int:
     m, rounds = len(faults), 12
-    with mpi.Job(deadline=float(deadline)) as job:
+    with Job(deadline=float(deadline)) as job:
         if not job.is_master:
-            misbehave(job._desk, faults[job.rank - 1], float(deadline), int(strikes))
+            misbehave(job._worker, faults[job.rank - 1], float(deadline), int(strikes))
         record: list[dict[str, Any]] = []
         if job.is_master:
             watch_master(record)
@@ -122,11 +126,11 @@ def main(folder: str, deadline: str, strikes: str, *faults: str) -> int:
         def wait_for_the_slow(done: int, report: Any) -> None:
             """Two rounds go without those that owe an answer; then the master takes a break, so that they can come."""
             end = time.monotonic() + 60
-            hub: Any = job._hub
+            ranks: Any = job._ranks
             while done == int(strikes) + 2 and time.monotonic() < end and "stop_forever" not in faults:
-                if not any(link.owed for link in hub.links):
+                if not any(channel.owed for channel in ranks.channels):
                     break
-                if not hub.poll():
+                if not ranks.poll():
                     time.sleep(0.01)
 
         for number, algorithm in enumerate(RUNS):
@@ -143,12 +147,12 @@ def main(folder: str, deadline: str, strikes: str, *faults: str) -> int:
 
 def watch_master(record: list[dict[str, Any]]) -> None:
     """Who was asked in a round, who answered, who was eliminated."""
-    ask, exchange = mpi._Hub.ask, mpi._Engine.exchange
+    ask, exchange = Channels.ask, MasterEngine.exchange
 
-    def noted_ask(hub: Any, link: Any, message: Any, owed: Any, sink: Any) -> None:
+    def noted_ask(ranks: Any, channel: Any, message: Any, owed: Any, sink: Any) -> None:
         if owed.kind == Kind.ROUND:
-            record.append({"run": owed.run, "round": owed.round, "asked": list(link.workers)})
-        ask(hub, link, message, owed, sink)
+            record.append({"run": owed.run, "round": owed.round, "asked": list(channel.workers)})
+        ask(ranks, channel, message, owed, sink)
 
     def noted_exchange(engine: Any, k: int, x0: Any, deadline: float) -> engines.Replies:
         begun = time.monotonic()
@@ -157,8 +161,8 @@ def watch_master(record: list[dict[str, Any]]) -> None:
         record.append(entry | {"present": replies.present.tolist(), "eliminated": list(replies.eliminated)})
         return replies
 
-    mpi._Hub.ask = noted_ask  # type: ignore[method-assign]
-    mpi._Engine.exchange = noted_exchange  # type: ignore[method-assign]
+    Channels.ask = noted_ask  # type: ignore[method-assign]
+    MasterEngine.exchange = noted_exchange  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from byzadmm.engines import mpi
+from byzadmm.engines.mpi import Job
 from support.mpi_faults import RUNS, settings
 
 
@@ -24,14 +24,14 @@ def main(patience: str, stage: str, *ranks: str) -> None:
     stays = os.environ["PMIX_RANK"] in ranks
     if stays and stage == "before":
         time.sleep(1000)
-    with mpi.Job(deadline=2.0, patience=float(patience) if stage == "before" else 120.0) as job:
+    with Job(deadline=2.0, patience=float(patience) if stage == "before" else 120.0) as job:
         job.patience = float(patience)  # from here on, so that a busy machine has time for MPI_Init
-        if job._desk is not None:
-            job._desk.patience = job.patience
+        if job._worker is not None:
+            job._worker.patience = job.patience
         if stays and stage == "after":
             os.kill(os.getpid(), signal.SIGSTOP)
         if stays and stage == "load":
-            mpi.Experiment = load_for_ever  # type: ignore[assignment, misc]
+            sys.modules[Job.__module__].Experiment = load_for_ever  # type: ignore[attr-defined]
         job.simulate(None, None, **settings(3, RUNS[0], 5))
         if job.report is not None:
             print(*(rank.state for rank in job.report.ranks))

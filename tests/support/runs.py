@@ -1,7 +1,8 @@
-"""Small training problems, every attack and algorithm on them, and the same run by the NumPy transcription."""
+"""Small training problems, every attack and algorithm on them, and the same runs by their NumPy twins."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -9,44 +10,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import ADMM, RSA, SGD, _core, attacks, datasets, losses, partition, steps
+from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, simulate, steps
 from byzadmm import reference as ref
 from byzadmm.training.experiment import Experiment
+from support.arrays import same_bits
 
 __all__ = [
     "ALGORITHMS",
     "ATTACKS",
+    "BYZANTINE",
     "KILLED",
+    "SOFTMAX_ATTACKS",
     "M",
     "NativeGradients",
     "Q",
+    "equal_runs",
     "experiment",
     "plain_attack",
     "quadratic",
-        "small_data",
+    "small_data",
     "small_parts",
+    "small_run",
     "transcription",
 ]
 
 Array = npt.NDArray[Any]
 
 M, Q = 7, 3
+BYZANTINE = list(range(M - Q, M))
 
+#: Every registered attack on messages that runs natively, by its name with underscores; some with other settings.
 ATTACKS: dict[str, attacks.Attack | None] = {
     "none": None,
-    "gaussian": attacks.Gaussian(),
-    "sign_flip": attacks.SignFlip(),
+    **{
+        name.replace("-", "_"): kind()
+        for name, kind in attacks.REGISTRY.items()
+        if not kind.poisons_labels and kind().spec(None, M, Q) is not None
+    },
     "duplicate": attacks.Duplicate(1),
-    "small_value": attacks.SmallValue(),
-    "large_value": attacks.LargeValue(),
-    "dual_oscillation": attacks.DualOscillation(),
-    "zero": attacks.Zero(),
-    "non_finite": attacks.NonFinite(),
     "same_value": attacks.SameValue(2.5),
-    "alie": attacks.ALIE(),
     "alie_1.5": attacks.ALIE(1.5),
     "inner_product": attacks.InnerProduct(0.7),
 }
+
+SOFTMAX_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
 
 _STEP = steps.inv_sqrt(2, 1)
 ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
@@ -119,33 +126,20 @@ class NativeGradients:
 
 
 def _transcribed(attack: attacks.Attack | None, algorithm: Any, m: int, q: int, seed: int) -> Any:
-    lam, beta = getattr(algorithm, "lam", 1.0), getattr(algorithm, "beta", 1.0)
-    match attack:
-        case attacks.Gaussian():
-            return ref.gaussian(attack.std, seed=seed)
-        case attacks.SignFlip():
-            return ref.sign_flip(attack.scale)
-        case attacks.Duplicate():
-            return ref.duplicate(attack.worker)
-        case attacks.SmallValue():
-            return ref.small_value(attack.eps)
-        case attacks.LargeValue():
-            return ref.large_value(lam, beta)
-        case attacks.DualOscillation():
-            return ref.dual_oscillation(lam)
-        case attacks.Zero():
-            return ref.same_value(0.0)
-        case attacks.NonFinite():
-            return ref.same_value(np.nan)
-        case attacks.SameValue():
-            return ref.same_value(attack.v)
-        case attacks.ALIE():
-            return ref.alie(attacks.ALIE.strength(m, q) if attack.z is None else attack.z)
-        case attacks.InnerProduct():
-            return ref.inner_product(attack.eps)
-        case attacks.LabelFlip():
-            return lambda messages, x0, k, byzantine: messages[list(byzantine)]
-    return None
+    """The twin of an attack: the function of ``reference`` with its name, given the settings that it takes."""
+    if attack is None:
+        return None
+    if attack.poisons_labels:
+        return lambda messages, x0, k, byzantine: messages[list(byzantine)]
+    values = {"Zero": 0.0, "NonFinite": np.nan}  # without a twin of their own
+    if type(attack).__name__ in values:
+        return ref.same_value(values[type(attack).__name__])
+    known = {"lam": getattr(algorithm, "lam", 1.0), "beta": getattr(algorithm, "beta", 1.0), "seed": seed}
+    known |= {"z": attacks.ALIE.strength(m, q)}
+    known |= {name: value for name, value in vars(attack).items() if value is not None}
+    name = next(name for name, kind in attacks.REGISTRY.items() if kind is type(attack))
+    twin = getattr(ref, name.replace("-", "_"))
+    return twin(**{name: known[name] for name in inspect.signature(twin).parameters})
 
 
 def transcription(
@@ -164,7 +158,7 @@ def transcription(
     """The states of the NumPy twin; ``attack`` is one of byzadmm.attacks or a function of the twin's own kind."""
     m = len(x)
     if attack is None or isinstance(attack, attacks.Attack):
-        sends_dual = isinstance(attack, attacks.DualOscillation)
+        sends_dual = attack is not None and attack.sends == "dual"
         attack = _transcribed(attack, algorithm, m, len(byzantine), seed)
     else:
         sends_dual = getattr(attack, "sends", "") == "dual"
@@ -179,3 +173,22 @@ def transcription(
         else:
             run = ref.train_rsa(gradients, x0, x, **common)
     return islice(run, iterations)
+
+
+def small_run(**changes: Any) -> Result:
+    settings: dict[str, Any] = {"loss": quadratic(noise=0.2), "algorithm": ALGORITHMS["admm"], "iterations": 20}
+    settings |= {"eval_every": 5, "attack": attacks.Gaussian(), "n_byzantine": Q} | changes
+    return simulate(settings.pop("dataset", None), settings.pop("parts", None), **settings)
+
+
+def equal_runs(a: Result, b: Result) -> bool:
+    """The same bits in state and elimination, and in every curve where both evaluated."""
+    same = same_bits(a.x0, b.x0) and a.eliminated == b.eliminated
+    if a.x is not None and b.x is not None:
+        same = same and same_bits(a.x, b.x)
+    for t in set(a.iterations.tolist()) & set(b.iterations.tolist()):
+        i, j = a.iterations.tolist().index(t), b.iterations.tolist().index(t)
+        same = same and a.consensus_gap[i].tobytes() == b.consensus_gap[j].tobytes()
+        same = same and a.accuracy[i].tobytes() == b.accuracy[j].tobytes()
+    return same
+

@@ -21,7 +21,7 @@ from support.runs import ALGORITHMS, M, Q, quadratic, small_data, small_parts, t
 Array = npt.NDArray[Any]
 
 DIRECTIONS = ("std", "unit", "sign")
-FAMILIES = ("alie", "inner-product", "sign-flip", "min-max", "same-value", "gaussian")
+FAMILIES = [name for name, attack in attacks.REGISTRY.items() if attack.searched is not None]
 RULES: dict[str, Any] = {
     "mean": "mean",
     "median": "median",
@@ -73,9 +73,9 @@ def widest(X: Array) -> float:
 def test_min_max_is_its_twin(direction: str, n: int, q: int, d: int) -> None:
     for seed in range(5):
         X = normal(n, d, seed)
-        liars = sorted(np.random.default_rng(seed).choice(n, q, replace=False).tolist())
-        made = min_max(X, liars, direction=direction)
-        np.testing.assert_allclose(made, ref.min_max(direction)(X, X[0], 3, liars), rtol=1e-9, atol=1e-12)
+        byzantine = sorted(np.random.default_rng(seed).choice(n, q, replace=False).tolist())
+        made = min_max(X, byzantine, direction=direction)
+        np.testing.assert_allclose(made, ref.min_max(direction)(X, X[0], 3, byzantine), rtol=1e-9, atol=1e-12)
         assert made.shape == (q, d)
         assert (made == made[0]).all()
 
@@ -134,14 +134,14 @@ def test_min_max_in_training_is_the_transcription(name: str, direction: str) -> 
         None, None, loss=loss, algorithm=algorithm, attack=MinMax(direction), n_byzantine=Q, iterations=40,
         dtype="float64",
     )  # fmt: skip
-    liars = range(M - Q, M)
+    byzantine = range(M - Q, M)
     twin = transcription(
         algorithm,
         ref.min_max(direction),
         ref.quadratic_gradients(loss.a, loss.b),
         np.zeros(loss.dim),
         np.zeros((M, loss.dim)),
-        liars,
+        byzantine,
         40,
     )
     *_, last = twin
@@ -156,31 +156,31 @@ def test_min_max_in_training_is_the_transcription(name: str, direction: str) -> 
 @pytest.mark.parametrize("defence", DEFENCES)
 def test_no_strength_of_the_grid_is_worse(defence: str, family: str) -> None:
     rule, algorithm = DEFENCES[defence]
-    liars = [4, 10]
+    byzantine = [4, 10]
     X = normal(11, 7, 2)
     attack = WorstCase(family, rule)
-    given = about(7, liars, algorithm)
-    strength, lies = attack.search(X, **given)
+    given = about(7, byzantine, algorithm)
+    strength, forged = attack.search(X, **given)
     measured = {key: given[key] for key in ("x0", "byzantine", "algorithm")}
-    worst = attack.harm(X, lies, **measured)
-    kind, setting, low, high = attacks._FAMILIES[family]
+    worst = attack.harm(X, forged, **measured)
+    kind, (setting, low, high) = attacks.REGISTRY[family], attacks.REGISTRY[family].searched
     seed = int(np.random.default_rng(0).integers(2**63))
     for point in [*np.linspace(low, high, 9), strength]:
         member = kind(**{setting: float(point)})
-        lied = member(X, **(given | {"rng": np.random.default_rng(seed)}))
-        harm = attack.harm(X, lied, **measured)
+        found = member(X, **(given | {"rng": np.random.default_rng(seed)}))
+        harm = attack.harm(X, found, **measured)
         assert harm <= worst
         if harm == worst:
             assert abs(point) >= abs(strength)
     assert 1024 * low <= strength <= 1024 * high
-    assert np.array_equal(lied, lies)
-    again = attack(X, **about(7, liars, algorithm))
-    assert np.array_equal(again, lies)
+    assert np.array_equal(found, forged)
+    again = attack(X, **about(7, byzantine, algorithm))
+    assert np.array_equal(again, forged)
 
 
 def test_the_search_comes_close_to_the_maximum_between_two_points() -> None:
-    X, liars = normal(11, 7, 3), [9, 10]
-    given = about(7, liars)
+    X, byzantine = normal(11, 7, 3), [9, 10]
+    given = about(7, byzantine)
 
     def lie(strength: float) -> Any:
         # Harm to the mean peaks at strength 3.21, which is not of the grid.
@@ -241,24 +241,24 @@ def test_the_range_grows_at_most_ten_times_and_no_farther_than_the_harm() -> Non
 
 def test_harm_by_hand() -> None:
     X = np.array([[1.0, 0.0], [3.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
-    lies = np.array([[9.0, -5.0], [9.0, -5.0]])
+    forged = np.array([[9.0, -5.0], [9.0, -5.0]])
     given: dict[str, Any] = {"x0": np.array([2.0, 1.0]), "byzantine": [2, 3]}
     # Mean of all (5.5, -2) against the regular (2, 1).
-    assert WorstCase().harm(X, lies, **given, algorithm=SGD()) == pytest.approx(np.hypot(3.5, 3.0))
-    assert WorstCase(rule="median").harm(X, lies, **given, algorithm=SGD()) == pytest.approx(np.hypot(4.0, 3.5))
-    # Signs (-1, -1), (1, 1), and twice (1, -1) for the liars: mean (1/2, -1/2) against (0, 0), times lam.
+    assert WorstCase().harm(X, forged, **given, algorithm=SGD()) == pytest.approx(np.hypot(3.5, 3.0))
+    assert WorstCase(rule="median").harm(X, forged, **given, algorithm=SGD()) == pytest.approx(np.hypot(4.0, 3.5))
+    # Signs (-1, -1), (1, 1), and twice (1, -1) for the Byzantine workers: mean (1/2, -1/2) against (0, 0), times lam.
     rsa = RSA(lam=0.5, step=steps.constant(1))
-    assert WorstCase().harm(X, lies, **given, algorithm=rsa) == pytest.approx(0.5 * np.hypot(0.5, 0.5))
-    # Duals (x - x0) beta/2 = (-1, -1), (1, 1), clipped at 0.6; the liars' at (0.6, -0.6).
+    assert WorstCase().harm(X, forged, **given, algorithm=rsa) == pytest.approx(0.5 * np.hypot(0.5, 0.5))
+    # Duals (x - x0) beta/2 = (-1, -1), (1, 1), clipped at 0.6; the Byzantine workers' at (0.6, -0.6).
     admm = ADMM(lam=0.6, beta=2.0)
-    assert WorstCase().harm(X, lies, **given, algorithm=admm) == pytest.approx(np.hypot(0.3, 0.3))
+    assert WorstCase().harm(X, forged, **given, algorithm=admm) == pytest.approx(np.hypot(0.3, 0.3))
     # A rule that is named is meant, whatever the algorithm.
-    assert WorstCase(rule="mean").harm(X, lies, **given, algorithm=admm) == pytest.approx(np.hypot(3.5, 3.0))
-    assert WorstCase().harm(X, lies * np.inf, **given, algorithm=admm) == -np.inf
+    assert WorstCase(rule="mean").harm(X, forged, **given, algorithm=admm) == pytest.approx(np.hypot(3.5, 3.0))
+    assert WorstCase().harm(X, forged * np.inf, **given, algorithm=admm) == -np.inf
     broken = WorstCase(rule=lambda rows: np.full(2, np.nan))
-    assert broken.harm(X, lies, **given, algorithm=admm) == np.inf
-    with pytest.raises(ValueError, match="byzantine: expected a regular worker among them to measure by, got none"):
-        WorstCase().harm(X[:2], lies, x0=X[0], byzantine=[0, 1], algorithm=admm)
+    assert broken.harm(X, forged, **given, algorithm=admm) == np.inf
+    with pytest.raises(ValueError, match="byzantine: expected at least one regular worker, got none"):
+        WorstCase().harm(X[:2], forged, x0=X[0], byzantine=[0, 1], algorithm=admm)
 
 
 def test_a_lie_that_gives_its_sender_away_is_not_taken() -> None:
@@ -273,9 +273,9 @@ def test_a_lie_that_gives_its_sender_away_is_not_taken() -> None:
 def test_a_run_that_has_diverged_goes_on() -> None:
     X = normal(5, 2)
     X[0] = np.nan
-    strength, lies = WorstCase().search(X, **about(2, [4]))
+    strength, forged = WorstCase().search(X, **about(2, [4]))
     assert strength == 0.0
-    assert np.isnan(lies).all()
+    assert np.isnan(forged).all()
     assert np.isnan(WorstCase()(X[:2], **about(2, [0, 1]))).all()
     ran = simulate(
         None, None, loss=losses.Quadratic(np.ones((5, 1)), np.ones((5, 1))), rho=0.0,

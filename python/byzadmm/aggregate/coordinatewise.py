@@ -16,7 +16,6 @@ from byzadmm.aggregate._weights import kept_weights, scaled_weights, voters
 __all__ = ["mean", "median", "trimmed_mean"]
 
 
-
 @register("Average", max_f=lambda n: 0)
 def mean(
     X: Any,

@@ -1,4 +1,4 @@
-"""The engine without a network: all workers in this process, the reference for the others."""
+"""The engine without a network: all workers in this process. Other engines are compared with it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
-from byzadmm.engines.training import Event, Experiment, Replies, lead, on_the_wire
+from byzadmm.engines.messages import on_the_wire
+from byzadmm.engines.protocol import Event, Replies
+from byzadmm.engines.run import lead
 from byzadmm.results import Result
+from byzadmm.training.experiment import Experiment
 from byzadmm.training.workers import Workers
 
 __all__ = ["LocalEngine", "simulate"]
 
 
 class LocalEngine:
-    """All workers here; everybody answers every round. ``x0`` and the messages are rounded as on the wire.
+    """All workers in this process, each answering every round; ``x0`` and the messages are rounded as on the wire.
 
     Parameters
     ----------
@@ -31,7 +34,7 @@ class LocalEngine:
         self._all = np.ones(experiment.m, np.bool_)
 
     def start(self, done: int, x0: Array, token: int) -> None:
-        """Nothing to wait for."""
+        """The workers are where they start: nothing to do."""
 
     def exchange(self, k: int, x0: Array, deadline: float = np.inf) -> Replies:
         """Round ``k``; there is no deadline to miss."""
@@ -40,7 +43,7 @@ class LocalEngine:
         answers = on_the_wire(self.workers.answer(k, shown), wire, self.experiment.shrink)
         return Replies(answers.astype(dtype, copy=False), self._all)
 
-    def report(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
+    def models(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
         """The workers' models."""
         models = self.workers.state().get("x")
         return None if models is None else Replies(models, self._all)
@@ -50,7 +53,7 @@ class LocalEngine:
         return 0
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -75,11 +78,11 @@ def simulate(
     Parameters
     ----------
     dataset, parts, progress, settings
-        As in ``byzadmm.simulate``, without ``checkpoint``: the native loop has that.
+        As in ``byzadmm.simulate``, which alone takes ``checkpoint``.
     wire : None, "float32" or "float64"
         Round ``x0`` and the messages to this type, as if they travelled.
     watch : callable, optional
-        Called with the number of iterations done after each.
+        Called after every iteration with their number so far.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def simulate(
     True
     """
     if "checkpoint" in settings:
-        raise TypeError("checkpoint: byzadmm.simulate has it; this is the reference for other engines")
+        raise TypeError("checkpoint: not taken by engines.simulate; byzadmm.simulate takes it")
     experiment = Experiment(dataset, parts, settings, wire)
     with LocalEngine(experiment) as engine:
         return lead(experiment, engine, deadline=np.inf, progress=progress, watch=watch)

@@ -1,42 +1,59 @@
-"""What travels between master and workers: a fixed header and raw numbers, and the one check of all that comes in.
+"""Messages between master and workers: a header of 48 bytes and ``rows * dim`` little-endian numbers.
 
-A message is 48 bytes of header and ``rows * dim`` little-endian numbers; nothing in it is ever executed or unpickled.
-Whether the numbers themselves are possible (finite, a dual in ``[-lam, lam]``) is the master's own screening, the same
-for every engine.
+Nothing in a message is executed or unpickled. The form of an answer is checked in this module alone: it must have the
+length, and begin with the header, of the answer that is owed. :func:`take_answers` checks all answers of a round in one
+native pass; :func:`validate` checks one and names the fault. Whether the numbers are acceptable (finite, a dual in
+``[-lam, lam]``) is decided by one native test for every engine, ``_core.acceptable``; ``take_answers`` includes it.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byzadmm import _core
 from byzadmm._internal.arrays import Array
 
-__all__ = ["FAULTS", "HEADER_BYTES", "Expected", "Kind", "pack", "peek", "read_notice", "validate"]
+__all__ = [
+    "FAULTS",
+    "HEADER_BYTES",
+    "Expected",
+    "Kind",
+    "on_the_wire",
+    "pack",
+    "peek",
+    "read_notice",
+    "take_answers",
+    "validate",
+]
 
 Bytes = NDArray[np.uint8]
 
 _MAGIC, _VERSION = b"BYZA", 1
 # magic, version, kind, dtype, save, run, token, first worker, rows, round, dim, seconds of work
 _HEADER = struct.Struct("<4sBBBBIIIIqQd")
-_FIXED = struct.Struct("<4sBBBBIIIIqQ")  # the same without the last, which is the sender's to choose
+_FIXED = struct.Struct("<4sBBBBIIIIqQ")  # the same without the last, which the sender chooses
 HEADER_BYTES = _HEADER.size
 _DTYPES = (np.dtype(np.uint8), np.dtype("<f4"), np.dtype("<f8"))
 _CODES = {"uint8": 0, "float32": 1, "float64": 2}
 NOTICE_BYTES = 200
+#: The numbers of a message that has none.
+EMPTY: Array = np.zeros((1, 0), np.float32)
 
-#: What :func:`validate` finds wrong with a message, in the order in which it looks.
+#: The faults that :func:`validate` names, in the order in which it looks for them.
 FAULTS = {
     "oversized": "longer than any answer can be",
     "garbage": "not a message: too short, or no such magic, version or kind",
-    "old_round": "an answer to a question that was settled before",
+    "old_round": "an answer to an earlier question",
     "wrong_round": "an answer to a question that was not asked",
-    "wrong_worker": "speaks for other workers than its own",
-    "wrong_dtype": "numbers of another type than agreed",
+    "wrong_worker": "for other workers than those of its sender",
+    "wrong_dtype": "numbers of another type than expected",
     "wrong_length": "too few or too many numbers",
 }
 
@@ -44,20 +61,21 @@ FAULTS = {
 class Kind(IntEnum):
     """What a message is about; an answer carries the kind of its question."""
 
-    START = 1  #: down: here is x0, load your state; up: which workers go on from their saved state
+    START = 1  #: down: x0, load your state; up: which workers continue from their saved state
     ROUND = 2  #: down: x0; up: what the workers send
-    REPORT = 3  #: down: save your state if asked to; up: the workers' models, for evaluation only
-    STOP = 4  #: down: leave; up: leaving
-    NOTICE = 5  #: up: this rank cannot go on, and why
+    MODELS = 3  #: down: save your state if asked to; up: the workers' models, for evaluation only
+    STOP = 4  #: down: end; up: ending
+    NOTICE = 5  #: up: this rank cannot continue, and why
     OVER = 6  #: down: this run is over
+    REPORT = 3  #: an older name of MODELS
 
 
-#: By number: a look into the enumeration itself takes ten times as long, and this is asked of every message.
+#: By number: a lookup in the enumeration itself takes ten times as long, and every message needs one.
 _KINDS = {int(kind): kind for kind in Kind}
 
 
 class Expected(NamedTuple):
-    """The answer that is owed; anything else is a fault.
+    """The answer that a rank owes; anything else is a fault.
 
     Attributes
     ----------
@@ -65,7 +83,7 @@ class Expected(NamedTuple):
     run, round : int
         Number of the run in this job, and of the round in the run.
     first, rows : int
-        First worker and number of workers it speaks for.
+        First worker and number of workers that it is for.
     dim : int
     dtype : "float32" or "float64"
     """
@@ -80,11 +98,11 @@ class Expected(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Length of the message that fits."""
+        """Length of that answer."""
         return HEADER_BYTES + self.rows * self.dim * _DTYPES[_CODES[self.dtype]].itemsize
 
     def header(self) -> bytes:
-        """How it has to begin."""
+        """Its first bytes, all of the header but the seconds of work."""
         kind, run, number, first, rows, dim, dtype = self
         return _FIXED.pack(_MAGIC, _VERSION, kind, _CODES[dtype], 0, run, 0, first, rows, number, dim)
 
@@ -110,11 +128,11 @@ def pack(
     run, round, first : int
         As in :class:`Expected`.
     token : int
-        Names the experiment, so that a saved state of another is not taken for its own.
+        Identifies the experiment, so that a rank does not load the saved state of another.
     save : bool
-        With ``REPORT``: the rank is to save its state.
+        With ``MODELS``: the rank is to save its state.
     seconds : float
-        Time the rank worked for this answer.
+        Time the rank worked on this answer.
 
     Returns
     -------
@@ -140,10 +158,10 @@ def pack(
 
 
 class Header(NamedTuple):
-    """The first bytes of a message, taken apart."""
+    """The fields of a message's header."""
 
     kind: Kind
-    dtype: int  # its place in the table of types
+    dtype: int  # index into _DTYPES
     save: bool
     run: int
     token: int
@@ -155,7 +173,7 @@ class Header(NamedTuple):
 
 
 def peek(message: Bytes) -> Header | None:
-    """The header; None if these bytes are no message of ours."""
+    """The header; None if these bytes are not a message of this format."""
     if len(message) < HEADER_BYTES:
         return None
     magic, version, kind, code, save, run, token, first, rows, number, dim, seconds = _HEADER.unpack_from(message.data)
@@ -165,17 +183,17 @@ def peek(message: Bytes) -> Header | None:
 
 
 def body(message: Bytes, header: Header) -> Array:
-    """The numbers behind a header whose length is known to be right, (rows, dim); a view."""
+    """The numbers (rows, dim) after a header that is known to be right; a view."""
     return message[HEADER_BYTES:].view(_DTYPES[header.dtype]).reshape(header.rows, header.dim)
 
 
 def validate(message: Bytes, expected: Expected) -> tuple[str | None, Array | None]:
-    """Is this the answer that is owed?
+    """Check whether a message is the answer that is owed.
 
     Parameters
     ----------
     message : (n,) uint8
-        Any bytes whatsoever.
+        Any bytes.
     expected : Expected
 
     Returns
@@ -202,7 +220,7 @@ def validate(message: Bytes, expected: Expected) -> tuple[str | None, Array | No
 
 
 def _fault(message: Bytes, expected: Expected) -> str:
-    """What is wrong with a message that is not the expected one."""
+    """The fault of a message that is not the expected one."""
     if len(message) > max(expected.nbytes, HEADER_BYTES + NOTICE_BYTES):
         return "oversized"
     header = peek(message)
@@ -220,14 +238,45 @@ def _fault(message: Bytes, expected: Expected) -> str:
     return "wrong_length" if header.dim != expected.dim or len(message) != expected.nbytes else "garbage"
 
 
+def take_answers(
+    answers: Sequence[tuple[Bytes, int, Expected]], bound: float, out: Array, present: Array, good: Array
+) -> list[bool]:
+    """Check, copy and screen the answers of a round in one native pass.
+
+    Parameters
+    ----------
+    answers : list of (buffer, number of bytes in it, Expected)
+    bound : float
+        What no element may exceed in size; 0: it need only be finite.
+    out : (m, dim) array
+        Where the numbers of valid answers go.
+    present, good : (m,) bool
+        Set for the workers of valid answers, and for those whose numbers are acceptable.
+
+    Returns
+    -------
+    list of bool
+        Which answers are valid. The others are left to :func:`validate`: they have a fault, or numbers of another type
+        than ``out``.
+    """
+    direct = [sys.byteorder == "little" and out.dtype == owed.dtype for _, _, owed in answers]
+    native = [
+        (buffer, count, owed.header(), owed.first, owed.rows)
+        for (buffer, count, owed), is_direct in zip(answers, direct, strict=True)
+        if is_direct
+    ]
+    valid = iter(_core.take_messages(native, HEADER_BYTES, bound, out, present, good))
+    return [is_direct and next(valid) for is_direct in direct]
+
+
 def seconds_of(message: Bytes) -> float:
-    """Time its sender says it worked; any number whatsoever."""
+    """The time that its sender claims to have worked; any number, NaN too."""
     [seconds] = struct.unpack_from("<d", message.data, _FIXED.size)
     return float(seconds)
 
 
 def pack_notice(text: str) -> Bytes:
-    """A message that says why a rank gives up."""
+    """A message that says why a rank cannot continue."""
     letters = np.frombuffer(text.encode("ascii", "replace")[:NOTICE_BYTES].ljust(1), np.uint8)
     return pack(Kind.NOTICE, letters[None])
 
@@ -239,3 +288,25 @@ def read_notice(message: Bytes) -> str | None:
         return None
     text = message[HEADER_BYTES : HEADER_BYTES + NOTICE_BYTES].tobytes().decode("ascii", "replace")
     return "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in text).strip()
+
+
+def on_the_wire(numbers: Array, wire: np.dtype[Any], shrink: bool = False) -> Array:
+    """``numbers`` in the type that travels, rounded to nearest, or toward zero with ``shrink``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm.engines import on_the_wire
+    >>> float(on_the_wire(np.array([0.3]), np.dtype("f4"))[0]) > 0.3
+    True
+    >>> float(on_the_wire(np.array([0.3]), np.dtype("f4"), shrink=True)[0]) > 0.3
+    False
+    """
+    if numbers.dtype == wire:
+        return numbers
+    with np.errstate(over="ignore", invalid="ignore"):
+        sent = numbers.astype(wire)
+        if shrink and wire.itemsize < numbers.dtype.itemsize:
+            beyond = np.abs(sent) > np.abs(numbers)
+            sent[beyond] = np.nextafter(sent[beyond], wire.type(0))
+    return sent

@@ -1,4 +1,4 @@
-"""What happened on the way: answers, times and bytes per rank, events, timeline; as text, JSON and a picture."""
+"""The report of a run over MPI: answers, times and bytes per rank, events, timeline; as text and JSON."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from byzadmm._internal.arrays import Array
-from byzadmm._internal.atomic_files import replacing, save_picture
-from byzadmm.engines.training import Event
+from byzadmm._internal.atomic_files import replacing
+from byzadmm.engines._timeline import draw, span
+from byzadmm.engines.protocol import Event
 
 __all__ = ["RankReport", "RunReport"]
 
 _TIMES = ("seconds", "seconds_asking", "seconds_waiting", "seconds_checking", "seconds_updating")
-_ROUNDS_KEPT = 1000  # at least half as many; every second one goes when there are more
-# What an event says about a rank for good, as against something that passes.
+_ROUNDS_KEPT = 1000  # at most; beyond that every second one is removed
+# Events after which a rank still takes part.
 _PASSING = ("slow", "back", "restarted")
-_BROKEN = ("died", "raised")  # gone, but not for misbehaviour
+_BROKEN = ("died", "raised")  # events after which its workers are missing, not eliminated
 
 
 @dataclass
@@ -37,10 +35,10 @@ class RankReport:
     mean, longest : float
         Seconds from question to answer, over the rounds answered on time.
     work : float
-        Seconds it worked per round, as it says itself.
+        Seconds it worked per round, by its own account.
     bytes_up, bytes_down : int
     state : str
-        "ready", "slow" or why it is gone.
+        "ready", "slow", or why it is not asked any more.
     """
 
     rank: int
@@ -57,8 +55,8 @@ class RankReport:
     _work: float = 0.0
 
     def answered(self, response: float, work: float) -> None:
-        """An answer on time; ``work`` is what its sender claims, so it is cut to what is possible."""
-        work = min(work, response) if work > 0 else 0.0  # NaN too is zero
+        """Count an answer on time; ``work`` is what its sender claims, at most ``response`` of it is believed."""
+        work = min(work, response) if work > 0 else 0.0  # NaN counts as zero
         self.on_time += 1
         self.longest = max(self.longest, response)
         self._response += response
@@ -74,7 +72,7 @@ class RankReport:
         return self._work / max(self.on_time, 1)
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """As values that JSON has."""
         names = ("rank", "workers", "asked", "on_time", "late", "mean", "longest", "work", "bytes_up", "bytes_down")
         return {name: getattr(self, name) for name in (*names, "state")}
 
@@ -83,8 +81,8 @@ class RankReport:
 class RunReport:
     """One run: its ranks, its events, where the master's time went, and some rounds in detail.
 
-    ``seconds_asking`` and ``seconds_waiting`` are spent on the way to the workers and back; ``seconds_checking``, on
-    the validation of what came, and ``seconds_updating``, on the master's own part of the rounds, are processor time.
+    ``seconds_asking`` and ``seconds_waiting`` are the time of sending and receiving. ``seconds_checking``, for the
+    validation of what arrived, and ``seconds_updating``, for the master's own part of the rounds, are processor time.
     The rest of ``seconds`` is evaluation, checkpoints and the start.
     """
 
@@ -122,7 +120,7 @@ class RunReport:
             rank.last = None
 
     def finish(self, states: dict[int, str]) -> None:
-        """How the ranks stand at the end."""
+        """Set the ranks' final states."""
         for rank in self.ranks:
             rank.state = states[rank.rank]
 
@@ -142,20 +140,20 @@ class RunReport:
         return whole
 
     def line(self) -> str:
-        """For a run that is going on: rounds per second, workers that are there or eliminated, bytes."""
+        """The progress of a run: rounds per second, workers that take part, workers eliminated, bytes."""
         rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)
         lasting = [event for event in self.events if event.what not in _PASSING]
-        gone = {worker for event in lasting for worker in event.workers}
+        absent = {worker for event in lasting for worker in event.workers}
         eliminated = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
-        there = f"{self.n_workers - len(gone)} of {self.n_workers} workers, {len(eliminated)} eliminated"
-        return f"{rate:.0f} rounds/s, {there}, {self.bytes / 1e6:.1f} MB"
+        counts = f"{self.n_workers - len(absent)} of {self.n_workers} workers, {len(eliminated)} eliminated"
+        return f"{rate:.0f} rounds/s, {counts}, {self.bytes / 1e6:.1f} MB"
 
     def rows(self) -> list[list[str]]:
         """The summary, a row per rank, for the columns of ``COLUMNS``."""
         return [
             [
                 str(rank.rank),
-                _span(rank.workers),
+                span(rank.workers),
                 f"{rank.on_time}/{rank.asked}",
                 str(rank.late or "-"),
                 f"{1e3 * rank.mean:.2f}",
@@ -168,7 +166,7 @@ class RunReport:
         ]
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """As values that JSON has."""
         return {name: getattr(self, name) for name in ("wire", "n_workers", "dim", "rounds", "bytes", *_TIMES)} | {
             "ranks": [rank.record() for rank in self.ranks],
             "events": [event.record() for event in self.events],
@@ -176,87 +174,14 @@ class RunReport:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
+        """Write :meth:`record` as JSON."""
         with replacing(path) as file:
             file.write(json.dumps(self.record()).encode() + b"\n")
 
-    def shares(self, number: int, bins: int = 500) -> tuple[Array, Array, Array]:
-        """Edges of ``bins`` intervals of time; the share of each in which rank ``number`` was waited for, and worked.
-
-        A kept round that stands for several is spread over the time until the next one that was kept.
-        """
-        rounds = np.array([k for k, _, _ in self.timeline])
-        starts = np.array([start for _, start, _ in self.timeline])
-        spent = np.array([row[number] or (0.0, 0.0) for _, _, row in self.timeline])
-        longest = max((last[0] for last in self.timeline[-1][2] if last is not None), default=0.0)
-        ends = np.append(starts[1:], starts[-1] + max(longest, 1e-9))
-        stands_for = np.append(np.diff(rounds), 1)[:, None]
-        total = np.minimum(stands_for * spent, (ends - starts)[:, None])
-        stretch = np.where(stands_for > 1, (ends - starts)[:, None], total)
-        edges = np.linspace(starts[0], ends[-1], bins + 1)
-        waited, worked = (
-            np.diff(np.interp(edges, _zip(starts, starts + stretch[:, i]), _zip(*_running(total[:, i]))))
-            for i in (0, 1)
-        )
-        width = edges[1] - edges[0]
-        return edges, waited / width, worked / width
-
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
-        """A picture of the answers: one line per rank, time to the right, a mark where something happened.
-
-        The height of a line is the share of the time, from one pixel or so to the next, that the rank worked and that
-        the master waited for it: the colors cover areas in the ratio of the table's numbers.
-        """
-        from matplotlib.figure import Figure
-
-        ranks = [rank for rank in self.ranks if rank.workers]
-        figure = Figure(figsize=(8.0, 1.6 + 0.32 * len(ranks)), layout="constrained")
-        axes = figure.subplots()
-        position = {rank.rank: number for number, rank in enumerate(ranks)}
-        for number, rank in enumerate(self.ranks):
-            if rank.rank in position and self.timeline:
-                edges, waited, worked = self.shares(number)
-                floor = position[rank.rank] + 0.4  # the axis points down
-                for share, color in ((waited, _WAIT), (worked, _WORK)):
-                    axes.stairs(floor - 0.8 * share, edges, baseline=floor, fill=True, color=color, linewidth=0)
-        started = {k: start for k, start, _ in self.timeline}
-        marks: dict[str, tuple[list[float], list[int]]] = {}
-        for event in self.events:
-            if event.rank in position and started:
-                nearest = min(started, key=lambda k, wanted=event.round: abs(k - wanted))  # type: ignore[misc]
-                xs, ys = marks.setdefault(event.what.replace("_", " "), ([], []))
-                xs.append(started[nearest])
-                ys.append(position[event.rank])
-        for number, (what, (xs, ys)) in enumerate(sorted(marks.items())):
-            axes.plot(xs, ys, _MARKERS[number % len(_MARKERS)], color="#D55E00", markeredgecolor="black", label=what)
-        axes.set_yticks(range(len(ranks)), [f"rank {rank.rank}: {_span(rank.workers)}" for rank in ranks])
-        axes.set(xlabel="seconds; the height is a share of the time", ylim=(len(ranks) - 0.4, -0.6))
-        axes.set_title(title or f"{self.rounds} rounds, {self.line()}")
-        axes.plot([], [], color=_WORK, linewidth=6, label="work")
-        axes.plot([], [], color=_WAIT, linewidth=6, label="on the way, waiting")
-        figure.legend(loc="outside lower center", ncols=6, frameon=False)
-        axes.title.set_parse_math(False)
-        save_picture(figure, path, dpi=150)
+        """Draw the timeline (:func:`byzadmm.engines._timeline.draw`)."""
+        draw(self, path, title)
 
 
 #: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.
 COLUMNS = ("rank", "workers", ">on time", ">late", ">mean ms", ">max ms", ">work ms", ">MB", "state")
-_MARKERS = "XoDs^v*P"
-_WORK, _WAIT = "#0072B2", "#56B4E9"
-
-
-def _zip(first: Array, second: Array) -> Array:
-    """Their elements in turn."""
-    return np.stack([first, second], axis=1).ravel()
-
-
-def _running(amounts: Array) -> tuple[Array, Array]:
-    """The sum before and after each of them."""
-    after = np.cumsum(amounts)
-    return after - amounts, after
-
-
-def _span(workers: Sequence[int]) -> str:
-    if not workers:
-        return "-"
-    return str(workers[0]) if len(workers) == 1 else f"{workers[0]}-{workers[-1]}"

@@ -38,22 +38,7 @@ __all__ = [
 #: The panels that come with the package: those of the paper in its order, and the rules under every attack.
 FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example", "rules")
 
-ATTACKS: dict[str, Callable[..., Any]] = {
-    "gaussian": attacks.Gaussian,
-    "sign-flip": attacks.SignFlip,
-    "duplicate": attacks.Duplicate,
-    "small-value": attacks.SmallValue,
-    "large-value": attacks.LargeValue,
-    "dual-oscillation": attacks.DualOscillation,
-    "zero": attacks.Zero,
-    "non-finite": attacks.NonFinite,
-    "same-value": attacks.SameValue,
-    "label-flip": attacks.LabelFlip,
-    "alie": attacks.ALIE,
-    "inner-product": attacks.InnerProduct,
-    "min-max": attacks.MinMax,
-    "worst-case": attacks.WorstCase,
-}
+ATTACKS: dict[str, type[attacks.Attack]] = attacks.REGISTRY
 
 #: Parameters that each kind of algorithm takes in a settings file.
 KINDS: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,170 @@
+"""Attacks that need at most one message: the attacker's own, or that of one other worker."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from byzadmm._internal.validation import check_int, check_real
+from byzadmm.attacks.base import Attack, Searched, Spec, register
+
+__all__ = [
+    "DualOscillation",
+    "Duplicate",
+    "Gaussian",
+    "LabelFlip",
+    "LargeValue",
+    "NonFinite",
+    "SameValue",
+    "SignFlip",
+    "SmallValue",
+    "Zero",
+]
+
+
+@register
+@dataclass(frozen=True)
+class Gaussian(Attack):
+    """Independent ``N(0, std^2)`` in every element, fresh for every iteration and worker."""
+
+    sees: ClassVar[str] = "own"
+    searched: ClassVar[Searched | None] = Searched("std", 0.0, 200.0)
+
+    std: float = 100.0
+
+    def __post_init__(self) -> None:
+        check_real(self.std, "std", low=0.0)
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("gaussian", self.std)
+
+
+@register
+@dataclass(frozen=True)
+class SignFlip(Attack):
+    """``scale`` times the worker's own message; ``scale = -3`` in the paper."""
+
+    sees: ClassVar[str] = "own"
+    searched: ClassVar[Searched | None] = Searched("scale", -10.0, 0.0)
+
+    scale: float = -3.0
+
+    def __post_init__(self) -> None:
+        check_real(self.scale, "scale")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("sign_flip", self.scale)
+
+
+@register
+@dataclass(frozen=True)
+class Duplicate(Attack):
+    """The message of worker ``worker``: the sample-duplicating attack of the non-i.i.d. experiments."""
+
+    worker: int = 0
+
+    def __post_init__(self) -> None:
+        check_int(self.worker, "worker", low=0)
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        if self.worker >= m:
+            raise ValueError(f"Duplicate: worker={self.worker} is not one of {m} workers")
+        return Spec("duplicate", worker=self.worker)
+
+
+@register
+@dataclass(frozen=True)
+class SmallValue(Attack):
+    """``u^k = x0^k - eps / max(k (k+1), 1)`` (Example ``ex``)."""
+
+    sees: ClassVar[str] = "own"
+
+    eps: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_real(self.eps, "eps")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("small_value", self.eps)
+
+
+@register
+@dataclass(frozen=True)
+class LargeValue(Attack):
+    """``u^k = x0^k - (4 lam / beta) (-1)^k`` (Example ``ex``); beta is the algorithm's, 1 where it has none."""
+
+    sees: ClassVar[str] = "own"
+
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.beta is not None:
+            check_real(self.beta, "beta", low=0.0, strict=True)
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        beta = self.beta if self.beta is not None else getattr(algorithm, "beta", 1.0)
+        return Spec("large_value", 4.0 * getattr(algorithm, "lam", 1.0) / beta)
+
+
+@register
+@dataclass(frozen=True)
+class DualOscillation(Attack):
+    """The dual itself: ``lam (-1)^k`` in every element (section 4.2); lam = 1 where the algorithm has none."""
+
+    sees: ClassVar[str] = "own"
+    sends: ClassVar[str] = "dual"
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("dual_oscillation", getattr(algorithm, "lam", 1.0))
+
+
+@register
+@dataclass(frozen=True)
+class Zero(Attack):
+    """Zeros."""
+
+    sees: ClassVar[str] = "own"
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("constant", 0.0)
+
+
+@register
+@dataclass(frozen=True)
+class NonFinite(Attack):
+    """NaN in every element: the master eliminates its sender."""
+
+    sees: ClassVar[str] = "own"
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("constant", math.nan)
+
+
+@register
+@dataclass(frozen=True)
+class SameValue(Attack):
+    """``v`` in every element."""
+
+    sees: ClassVar[str] = "own"
+    searched: ClassVar[Searched | None] = Searched("v", -100.0, 100.0)
+
+    v: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_real(self.v, "v")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("constant", self.v)
+
+
+@register
+@dataclass(frozen=True)
+class LabelFlip(Attack):
+    """The honest message of a worker whose labels ``y`` are replaced by ``K - 1 - y``; needs a loss with labels."""
+
+    sees: ClassVar[str] = "own"
+    poisons_labels: ClassVar[bool] = True
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("honest")
