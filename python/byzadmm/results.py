@@ -19,7 +19,7 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import replacing
 from byzadmm._internal.validation import check_int
 
-__all__ = ["Result"]
+__all__ = ["Result", "final_accuracy"]
 
 Found = tuple[tuple[int, ...], np.dtype[Any]]  # shape and dtype
 Check = Callable[[dict[str, Any], dict[str, Found]], None]
@@ -117,8 +117,10 @@ class Result:
         kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
         return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
 
-    def final_accuracy(self, last: int = 3) -> float:
-        """Mean accuracy of the last evaluations."""
+    def final_accuracy(self, last: int | None = None) -> float:
+        """Mean accuracy over the last fifth of the run (:func:`final_accuracy`), or over the ``last`` evaluations."""
+        if last is None:
+            return float(final_accuracy(self.iterations, self.accuracy))
         return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
@@ -152,6 +154,32 @@ class Result:
 
         name = label_of(self.config["algorithm"])[1]
         return f"<Result {name}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
+
+
+def final_accuracy(iterations: Array, accuracy: Array) -> Any:
+    """Mean accuracy over the evaluations at ``k >= 0.8 K`` of a run of ``K`` iterations.
+
+    This is what "final accuracy" means everywhere: in tables, searches, claims, heat maps and legends.
+
+    Parameters
+    ----------
+    iterations : (t,) integers
+        Iterations done at each evaluation, ascending.
+    accuracy : (..., t) array
+        One curve, or several along the other axes.
+
+    Returns
+    -------
+    (...) array, or a number for one curve
+
+    Examples
+    --------
+    >>> from byzadmm.results import final_accuracy
+    >>> float(final_accuracy([0, 50, 80, 100], [0.1, 0.5, 0.8, 1.0]))
+    0.9
+    """
+    k = np.asarray(iterations)
+    return np.mean(np.asarray(accuracy)[..., 5 * k >= 4 * k[-1]], axis=-1)
 
 
 def _layout(found: dict[str, Found]) -> dict[str, Found]:

@@ -642,6 +642,14 @@ def test_run_takes_the_name_of_a_figure(call):
     assert "<svg" in Path("loss.svg").read_text("utf-8")
 
 
+def test_run_and_reproduce_mean_the_same_by_final_accuracy(call, settings_file):
+    ran = json.loads(call("run", settings_file, "--json").out)["runs"]
+    made = json.loads(call("reproduce", settings_file, "--seeds", 1, "--out", "out", "--json", "--quiet").out)["finals"]
+    assert {row["algorithm"]: row["accuracy"] for row in ran} == {row["algorithm"]: row["mean"] for row in made}
+    kept = json.loads(Path("out/two.json").read_text())["plots"][0]["curves"]["admm"][0]
+    assert ran[1]["accuracy"] == pytest.approx(kept[-1])  # k = 24 .. 30 of 0, 10, 20, 30
+
+
 def test_run_takes_one_curve_of_a_settings_file(call, settings_file):
     ended = call("run", settings_file, "--algorithm", "admm", "--dtype", "float64", "--json")
     assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["admm"]

@@ -769,7 +769,7 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
         )
         for seed in range(2)
     ]
-    assert panel.final(3, 1, mixed) == pytest.approx(np.mean([run.accuracy[-1] for run in runs]))
+    assert panel.final(3, 1, mixed) == pytest.approx(np.mean([run.final_accuracy() for run in runs]))
 
     with open(out / "maps.csv", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,7 +1,7 @@
 """What the paper says about its figures, as predicates on curves with stated thresholds.
 
 ==================  =============================================================================================
-word                meaning; "final" is the mean accuracy over the last fifth of a run and over all seeds
+word                meaning; "final" is the final accuracy (k >= 0.8 of the run), averaged over all seeds
 ==================  =============================================================================================
 close to Ideal      final >= Ideal's final - 0.02
 very similar        final >= Ideal's final - 0.01
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
+from byzadmm.results import final_accuracy
 
 if TYPE_CHECKING:
     from byzadmm.figures.run import Panel
@@ -85,13 +86,12 @@ class Curves:
 
     def __init__(self, iterations: Array, values: Mapping[str, Array], admm: str = "admm") -> None:
         self.iterations, self.values, self.admm = np.asarray(iterations, float), values, admm
-        self.last = max(1, len(self.iterations) // 5)
 
     def of(self, name: str) -> Array:
         return self.values[self.admm if name == "admm" else name]
 
     def final(self, name: str) -> float:
-        return float(np.mean(self.of(name)[:, -self.last :]))
+        return float(np.mean(final_accuracy(self.iterations, self.of(name))))
 
     def time(self, name: str) -> float:
         """Iterations to 95% of Ideal's final accuracy; infinite if it is never reached."""
@@ -220,8 +220,8 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
                 found.append(check_curves(name, panel.iterations, values))
         elif name in ("fig5a", "fig5b") and panel.settings.sweep:
             # With more than one swept algorithm the first is the paper's.
-            first = list(panel.values.values())[: len(panel.settings.sweep)]
-            found.append(check_sweep(name, [float(np.mean(late(values))) for values in first], panel.settings.sweep))
+            first = list(panel.values)[: len(panel.settings.sweep)]
+            found.append(check_sweep(name, [panel.final_of(*key)["mean"] for key in first], panel.settings.sweep))
         elif name == "example" and len(panel.plots) == 2:
             found.append(check_example({key: values[0] for key, values in panel.values.items()}))
     return sorted(found, key=lambda claim: (claim.number, claim.figure))
@@ -324,9 +324,3 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 def _number(value: float) -> str:
     return "never" if np.isinf(value) else f"{value:.0f}" if value >= 10 else f"{value:.4f}"
-
-
-def late(values: Array) -> Array:
-    """The last fifth of curves (seeds, t): what "final" is the mean of."""
-    last: Array = values[:, -max(1, values.shape[1] // 5) :]
-    return last

@@ -28,7 +28,7 @@ DEVIATIONS = """\
 """
 
 MAPS = """\
-Final test accuracy in percent, the mean over the last fifth of a run. Rows are SGD with a rule, then RSA and ADMM;
+[Final accuracy](cli.md#byzadmm-run) on the test set in percent. Rows are SGD with a rule, then RSA and ADMM;
 columns are attacks. A dash stands where the rule does not bear so many Byzantine workers. Ideal SGD does without the
 Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the
 strength that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always what costs

@@ -179,7 +179,7 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
         hollow = curve.printed and curve.kind == "admm" and not example
         mean = values.mean(axis=0)
         # Curves that lie on each other are told apart by their final accuracy.
-        final = float(mean[-max(1, len(mean) // 5) :].mean())
+        final = panel.final_of(number, curve.name)["mean"]
         label = _literal(curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}")
         if len(values) > 1:
             ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.15, linewidth=0)

@@ -21,9 +21,9 @@ from byzadmm._internal.validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
-from byzadmm.figures.claims import Claim, check_claims, claims_table, late
+from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.settings import ATTACKS, FIGURES, Curve, Settings, load_settings, make_parts
-from byzadmm.results import Result
+from byzadmm.results import Result, final_accuracy
 
 __all__ = ["HeatMap", "Panel", "Report", "reproduce", "runs_of"]
 
@@ -88,7 +88,7 @@ class Panel:
     def final_of(self, plot: int, name: str) -> dict[str, float]:
         """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
         values = self.values[plot, name]
-        ends = values[:, -1] if self.settings.quadratic else late(values).mean(axis=1)
+        ends = values[:, -1] if self.settings.quadratic else final_accuracy(self.iterations, values)
         return {"mean": float(ends.mean()), "low": float(ends.min()), "high": float(ends.max())}
 
     def finals(self) -> list[dict[str, Any]]:
@@ -164,7 +164,7 @@ class HeatMap(Panel):
     def final(self, number: int, attack: int, curve: Curve) -> float | None:
         """Final accuracy in map ``number``; None where nothing was run."""
         values = self.values.get((number * len(self.settings.attacks) + attack, curve.name))
-        return None if values is None else float(np.mean(late(values)))
+        return None if values is None else float(np.mean(final_accuracy(self.iterations, values)))
 
     def ideal(self, number: int) -> float | None:
         """Final accuracy of Ideal SGD, if the file has it."""
@@ -189,7 +189,7 @@ class HeatMap(Panel):
                 found = self.values.get((number, curve.name))
                 if found is None and curve.kind == "ideal":
                     continue
-                finals = np.array([np.nan]) if found is None else late(found).mean(axis=1)
+                finals = np.array([np.nan]) if found is None else final_accuracy(self.iterations, found)
                 cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
                 plain = {key: "" if found is None else float(value) for key, value in cell.items()}
                 legal = self.legal(number // len(self.settings.attacks), curve)
