@@ -19,11 +19,14 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import replacing
 from byzadmm._internal.validation import check_int
 
-__all__ = ["Result", "final_accuracy"]
+__all__ = ["CLOSE", "FAILS", "Result", "final_accuracy", "versus_ideal"]
 
 Found = tuple[tuple[int, ...], np.dtype[Any]]  # shape and dtype
 Check = Callable[[dict[str, Any], dict[str, Found]], None]
 Contents = tuple[dict[str, Array], dict[str, Any]]
+
+#: Final accuracies in words: "close" is at most CLOSE below that of Ideal SGD, "fails" is below FAILS times it.
+CLOSE, FAILS = 0.02, 0.5
 
 _CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
 _KINDS = dict.fromkeys(_CURVES, np.dtype(np.float64)) | {"iterations": np.dtype(np.int64)}
@@ -180,6 +183,22 @@ def final_accuracy(iterations: Array, accuracy: Array) -> Any:
     """
     k = np.asarray(iterations)
     return np.mean(np.asarray(accuracy)[..., 5 * k >= 4 * k[-1]], axis=-1)
+
+
+def versus_ideal(accuracy: float, ideal: float | None) -> str:
+    """A final accuracy compared with that of Ideal SGD, in words.
+
+    Examples
+    --------
+    >>> from byzadmm.results import versus_ideal
+    >>> versus_ideal(0.94, 0.95), versus_ideal(0.9, 0.95), versus_ideal(0.1, 0.95)
+    ('close', '0.050 below', 'fails')
+    """
+    if ideal is None:
+        return ""
+    if not accuracy >= FAILS * ideal:
+        return "fails"
+    return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.3f} below"
 
 
 def _layout(found: dict[str, Found]) -> dict[str, Found]:

@@ -769,12 +769,12 @@ def configs(count: int = 5) -> list[dict[str, Any]]:
     return [{**settings, "algorithm": ALGORITHMS[names[i]], "iterations": 20 + 5 * i, "seed": i} for i in range(count)]
 
 
-@pytest.mark.parametrize("workers", [None, 1, 4])
-def test_many_runs_are_the_same_runs_in_order(workers: int | None) -> None:
+@pytest.mark.parametrize("jobs", [None, 1, 4])
+def test_many_runs_are_the_same_runs_in_order(jobs: int | None) -> None:
     todo = configs()
     seen: list[tuple[int, int]] = []
     ended: dict[int, Any] = {}
-    results = simulate_many(todo, workers, progress=lambda *now: seen.append(now), on_result=ended.__setitem__)
+    results = simulate_many(todo, jobs, progress=lambda *now: seen.append(now), on_result=ended.__setitem__)
     for config, run in zip(todo, results, strict=True):
         assert isinstance(run, Result)
         assert equal_runs(run, simulate(**config))
@@ -810,8 +810,16 @@ def test_one_failing_run_does_not_lose_the_others() -> None:
     ]
     assert [(type(error), str(error)) for error in results[1:-1]] == expected
     assert simulate_many([]) == []
-    with pytest.raises(ValueError, match="workers: expected an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="jobs: expected an integer >= 1, got 0"):
         simulate_many(good, 0)
+
+
+def test_the_former_name_of_jobs_works_with_a_warning() -> None:
+    [config] = configs(1)
+    with pytest.warns(DeprecationWarning, match=r"simulate_many\(workers=\) is deprecated: use jobs="):
+        [run] = simulate_many([config], workers=1)
+    assert isinstance(run, Result)
+    assert equal_runs(run, simulate(**config))
 
 
 def test_an_interrupt_stops_all_runs_and_keeps_what_was_finished() -> None:

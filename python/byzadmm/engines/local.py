@@ -97,6 +97,6 @@ def simulate(
     """
     if "checkpoint" in settings:
         raise TypeError("checkpoint: byzadmm.simulate has it; this is the reference for other engines")
-    experiment = Experiment(dataset, parts, settings, wire)
+    experiment = Experiment(dataset, parts, wire=wire, **settings)
     with LocalEngine(experiment) as engine:
         return lead(experiment, engine, deadline=np.inf, progress=progress, watch=watch)

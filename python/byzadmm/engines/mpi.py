@@ -163,7 +163,7 @@ class Job:
         self._runs += 1
 
         def build() -> Experiment:
-            return Experiment(dataset, parts, {"threads": 1} | settings, wire)
+            return Experiment(dataset, parts, wire=wire, **({"threads": 1} | settings))
 
         if self._desk is not None:
             self._desk.serve(number, build, checkpoint)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import __version__
-from byzadmm.figures import claims as _claims
+from byzadmm.figures import words
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, claims_table, verdict
-from byzadmm.figures.run import QUICK, HeatMap, Panel, Report
+from byzadmm.figures.panel import HeatMap, Panel
+from byzadmm.figures.run import QUICK, Report
 
 __all__ = ["write_report"]
 
@@ -29,11 +30,11 @@ DEVIATIONS = """\
 
 MAPS = """\
 [Final accuracy](cli.md#byzadmm-run) on the test set in percent. Rows are SGD with a rule, then RSA and ADMM;
-columns are attacks. A dash stands where the rule does not bear so many Byzantine workers. Ideal SGD does without the
-Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the
-strength that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always what costs
-most accuracy in the end. All rules have one step size; no setting was searched for this picture, and another step,
-`lam` or batch would give other numbers."""
+columns are attacks. A dash: the rule does not tolerate so many Byzantine workers. Ideal SGD runs without the Byzantine
+workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the strength
+that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always the one that lowers
+the final accuracy most. All rules have one step size; no setting was searched for this picture, and another step, `lam`
+or batch would give other numbers."""
 
 
 def write_report(
@@ -108,14 +109,14 @@ def _failures(claims: list[Claim]) -> list[str]:
 
 
 def _words() -> str:
-    text = _claims.__doc__ or ""
+    text = words.__doc__ or ""
     return text[text.index("==") : text.rindex("==") + 2]
 
 
 def _settings(panel: Panel) -> list[str]:
     settings = panel.settings
-    liars = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
-    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {liars} of {settings.n_workers}"
+    counts = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
+    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {counts} of {settings.n_workers}"
     if not settings.quadratic:
         parts = " and ".join(dict.fromkeys(case.partition for case in settings.cases()))
         facts += f", {settings.dataset}, scale {settings.scale}, {parts}, batch {settings.batch_size}"

@@ -16,7 +16,7 @@ from byzadmm._internal.atomic_files import save_picture
 from byzadmm.catalogue import styles
 
 if TYPE_CHECKING:
-    from byzadmm.figures.run import HeatMap, Panel
+    from byzadmm.figures.panel import HeatMap, Panel
     from byzadmm.figures.settings import Curve
 
 __all__ = ["draw"]
@@ -80,7 +80,7 @@ def _draw_plots(panel: Panel) -> Figure:
 
 
 def _draw_maps(panel: HeatMap) -> Figure:
-    """One map per number of liars (across) and partition (down), in the shape of a slide."""
+    """One map per number of Byzantine workers (across) and partition (down), in the shape of a slide."""
     across = len({q for q, _ in panel.maps()})
     down = len(panel.maps()) // across
     n_rows, n_columns = len(panel.rows_shown()), len(panel.attacks_shown())
