@@ -1,4 +1,4 @@
-"""What a run leaves behind: its settings, its curves, its last state; saved, loaded, tabulated and plotted."""
+"""The result of a run: its settings, its curves, its last state; saved, loaded, tabulated and plotted."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Result:
         Iterations done at each evaluation; the first is 0.
     accuracy, loss, consensus_gap, distance : (t,) float64
         Accuracy on the test set and mean loss on training samples of the master's model, mean distance of the regular
-        workers to the master, distance of the master to a given optimum; NaN where a run has no such thing.
+        workers to the master, distance of the master to a given optimum; NaN where a run has none.
     x0 : (d,) array
         The master's model.
     x : (m, d) array or None
         The workers' models, where the algorithm has them.
     eliminated : dict
-        Worker -> iteration at which the master threw it out.
+        Worker -> iteration at which the master eliminated it.
     trajectory : dict or None
         With ``record="trajectory"``: "x0" (t, d) and, where there are workers' models, "x" (t, m, d).
     seconds : float
@@ -127,10 +127,10 @@ class Result:
         return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
-        """Draw one curve against iterations on ``ax``, by default a new one, and return the axes. Needs matplotlib.
+        """Draw one curve against iterations on ``ax``, by default new axes, and return the axes. Needs matplotlib.
 
-        The label says which algorithm and rule it is by default. Color and line are those of the algorithm in every
-        picture of byzadmm; if the axes have a curve of that color already, another one.
+        The default label names algorithm and rule. Color and line are those of the algorithm in every picture of
+        byzadmm, or others if the axes have a curve of that color already.
         """
         if metric not in self.metrics:
             raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
@@ -202,7 +202,7 @@ def versus_ideal(accuracy: float, ideal: float | None) -> str:
 
 
 def _layout(found: dict[str, Found]) -> dict[str, Found]:
-    """What a result consists of, given how long its iterations, ``x0`` and ``x`` are."""
+    """Shape and dtype of every array of a result, given the lengths of its iterations, ``x0`` and ``x``."""
     t, d, m = (next(iter(found[name][0]), 0) if name in found else 0 for name in ("iterations", "x0", "x"))
     kind = found["x0"][1] if found["x0"][1] in (np.float32, np.float64) else np.dtype(np.float64)
     wanted: dict[str, Found] = {name: ((max(t, 1),), _KINDS[name]) for name in _CURVES}
@@ -216,12 +216,12 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
 
 
 def under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays whose names begin with ``prefix``, without it."""
+    """The arrays whose names begin with ``prefix``, by the rest of their names."""
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def check_layout(found: dict[str, Found], wanted: dict[str, Found]) -> None:
-    """Whether a file has exactly the arrays that are wanted; a ValueError names the first that differs."""
+    """Raise a ValueError for the first array that a file has not as wanted, or has beside the wanted ones."""
 
     def shown(one: Found | None) -> str:
         return "nothing" if one is None else f"{one[1]} of shape {one[0]}"
@@ -242,7 +242,7 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
 def read_npz(path: str | os.PathLike[str], check: Check = lambda about, found: None) -> Contents:
     """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it.
 
-    No array is larger than its part of the file says. ``check(about, found)`` sees the record, and shape and dtype of
+    No array is larger than its entry in the file. ``check(about, found)`` sees the record, and shape and dtype of
     every array, before any of them is read; its errors get the file's name.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):

@@ -45,7 +45,7 @@ def test_ctrl_c_elsewhere(call, monkeypatch):
     assert (ended.code, ended.err) == (130, "byzadmm: interrupted\n")
 
 
-def test_a_reader_that_has_enough_sees_no_traceback(call, monkeypatch):
+def test_a_closed_pipe_gives_no_traceback(call, monkeypatch):
     def closed(*rest):
         raise BrokenPipeError
 

@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_written_is_found_before_training(refused, option,
     assert os.listdir() == [f"folder{name[-4:]}"]
 
 
-def test_a_picture_that_nobody_asked_for_may_be_impossible(call):
+def test_the_default_picture_may_be_impossible_to_write(call):
     Path("byzadmm-run.png").mkdir()
     ended = call("run", *QUICK, "--algorithm", "admm")
     assert ended.code == 0
@@ -53,7 +53,7 @@ def test_trying_leaves_old_files_as_they_are(refused):
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
-def test_a_disk_that_fills_up_costs_neither_table_nor_result(call, monkeypatch, tmp_path, words):
+def test_a_disk_that_fills_up_keeps_table_and_result(call, monkeypatch, tmp_path, words):
     save = Result.save
 
     def full(run, path):
@@ -81,7 +81,7 @@ def test_a_disk_that_fills_up_costs_neither_table_nor_result(call, monkeypatch, 
     assert Result.load(kept).config["algorithm"]["name"] == "ADMM"
 
 
-def test_reproduce_finds_out_before_and_loses_nothing_after(call, refused, monkeypatch):
+def test_reproduce_checks_files_before_and_keeps_the_table_after(call, refused, monkeypatch):
     Path("out/claims.json").mkdir(parents=True)
     said = refused("reproduce", "example", "--quick", "--out", "out", "--quiet")
     assert said == "out: cannot write 'out/claims.json': Is a directory"
@@ -95,7 +95,7 @@ def test_reproduce_finds_out_before_and_loses_nothing_after(call, refused, monke
     assert "example: not finished: could not be written: [Errno 21] Is a directory" in ended.out
 
 
-def test_tune_finds_out_before(refused):
+def test_tune_checks_files_before(refused):
     Path("a.tuning.json").mkdir()
     said = refused("tune", "fig1a", "--out", "a.toml", "--quiet")
     assert "a.tuning.json" in said

@@ -51,7 +51,7 @@ def test_closed_and_full_streams_as_a_process(kind):
         assert Result.load("run.npz").iterations[-1] == 2
 
 
-def test_a_reader_that_went_away_does_not_cost_the_result():
+def test_a_closed_pipe_does_not_lose_the_result():
     words = [sys.executable, "-m", "byzadmm", "run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--no-plot"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         process.stdout.close()
@@ -80,7 +80,7 @@ def test_head_as_a_process():
 
 
 def test_ctrl_c_as_a_process():
-    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behaviour.
+    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behavior.
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from byzadmm._internal.progress import Bar; Bar.PLAIN_INTERVAL = 0.0\n"
@@ -107,7 +107,7 @@ def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
         'iterations = 100000000\neval_every = 100\n[attack]\nname = "sign-flip"\n'
         "[algorithms.ideal]\nstep = { power = 1.0 }\n"
     )
-    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behaviour.
+    # A shell's background job ignores SIGINT, and so would its children: ask for the usual behavior.
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -16,7 +16,7 @@ from byzadmm.cli.run import _short
 from support.commands import QUICK, fits, rows_of
 
 
-def test_first_command_makes_the_point(call):
+def test_the_first_command_shows_that_sgd_fails_and_admm_learns(call):
     ended = call("run", "--iterations", 300)
     assert ended.code == 0
     assert fits(ended.out)
@@ -174,7 +174,7 @@ def test_krum_on_the_command_line_learns(call):
     assert accuracy["sgd"] < 0.3
 
 
-def test_if_one_of_the_rules_bears_its_f_it_is_shown(call):
+def test_if_one_of_the_rules_tolerates_its_f_it_is_shown(call):
     ended = call("run", *QUICK, "--rule", "krum", "bulyan", "--json")
     assert ended.code == 2
     assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["ideal", "krum"]
@@ -189,7 +189,7 @@ def test_long_chains_leave_room_for_the_numbers(call):
     assert names == ["clip:max-norm=10+", "nnm+", "clip:max-norm=9+", "trimmed-mean"]
 
 
-def test_names_in_any_case_and_one_word_about_the_picture(call, refused):
+def test_names_in_any_case_and_one_option_about_the_picture(call, refused):
     ended = call("run", *QUICK, "--algorithm", "SGD", "--rule", "Krum", "--no-plot")
     assert set(rows_of(ended.out)) >= {"ideal", "krum"}
     assert "not allowed with argument" in refused("run", "--plot", "a.svg", "--no-plot")
@@ -215,7 +215,7 @@ def test_absent_data_is_said_without_a_traceback(call, monkeypatch):
     assert "Traceback" not in ended.err
 
 
-def test_one_failing_run_does_not_lose_the_others(call):
+def test_a_failing_run_does_not_affect_the_others(call):
     ended = call("run", *QUICK, "--algorithm", "median", "trimmed-mean", "-q", 12, "--no-plot")
     assert ended.code == 2
     assert {"ideal", "median"} <= set(rows_of(ended.out))

@@ -109,7 +109,7 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     assert spoiled < 0.3
     assert kept > 0.7
 
-    # A cell is the end of a plain run with f = the number of liars.
+    # A cell is the end of a plain run with f = the number of Byzantine workers.
     data, settings = datasets.load("digits"), panel.settings
     runs = [
         simulate(

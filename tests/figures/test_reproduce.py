@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_finished_panels(digits: Path, tmp_path: Path, monkeypatch:
     assert "- other: interrupted" in figures.write_report(report, tmp_path / "page.md").read_text()
 
 
-def test_a_panel_without_data_or_with_a_failing_run_loses_no_other(
+def test_a_panel_without_data_or_with_a_failing_run_does_not_affect_others(
     digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent(name: str, **options: Any) -> Any:
@@ -174,7 +174,7 @@ def test_a_panel_without_data_or_with_a_failing_run_loses_no_other(
     assert "worker=99 is not one of 10 workers" in report.failed["wrong"]
 
 
-def test_a_rule_that_does_not_bear_its_f_is_found_before_anything_runs(digits: Path, tmp_path: Path) -> None:
+def test_a_rule_that_does_not_tolerate_its_f_is_found_before_anything_runs(digits: Path, tmp_path: Path) -> None:
     digits.write_text(DIGITS.replace("f = 3", "f = 9"))
     message = r"mine.toml: algorithms.cut: trimmed_mean: f=9 is too large for n=10 workers; at most 4"
     with pytest.raises(ValueError, match=message):
@@ -182,7 +182,7 @@ def test_a_rule_that_does_not_bear_its_f_is_found_before_anything_runs(digits: P
     assert not (tmp_path / "out").exists()
 
 
-def test_dollar_signs_are_words(digits: Path, tmp_path: Path) -> None:
+def test_dollar_signs_are_characters(digits: Path, tmp_path: Path) -> None:
     digits.write_text(DIGITS.replace('title = "Digits"', 'title = "costs $x_{$ or more"'))
     report = figures.reproduce([digits], seeds=1, out=tmp_path, progress=False)
     assert report.failed == {}

@@ -101,7 +101,7 @@ def test_partitions(digits: Path, value: str) -> None:
         ("iterations = 40", "iterations = 0", "iterations: expected an integer >= 1, got 0"),
         ("n_byzantine = 3", "n_byzantine = 11", "n_byzantine: expected an integer in [0, 10], got 11"),
         ("n_byzantine = 3", "n_byzantine = 3\nsweep = []", "sweep: expected a list of numbers"),
-        ('name = "sign-flip"', 'name = "rumour"', "attack.name: expected one of none, alie"),
+        ('name = "sign-flip"', 'name = "noise"', "attack.name: expected one of none, alie"),
         ("scale = -3.0", "size = -3.0", "attack.size: unknown key"),
         ('name = "sign-flip"', 'name = "none"', "attack.scale: unknown key"),
         ("printed = true", "printed = 1", "algorithms.admm.printed: expected true or false, got int"),

@@ -66,7 +66,7 @@ def test_tune_finds_writes_resumes_and_checks(digits: Path, tmp_path: Path, monk
     figures.tune(digits, out=tmp_path / "again.toml", progress=False)
     assert seen == []
 
-    # The file is what the journal says, until somebody changes one of them.
+    # The file is what the journal says, until one of them is changed.
     assert figures.tune(whole.settings, check=True).differences == []
     text = whole.settings.read_text()
     whole.settings.write_text(text.replace(f"validation = {whole.best['rsa']['accuracy']}", "validation = 0.5", 1))

@@ -204,7 +204,7 @@ RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "config is a list": ({"config": [1]}, "not a result of byzadmm"),
     "eliminated is a list": ({"eliminated": [1]}, "not a result of byzadmm"),
     "eliminated at infinity": ({"eliminated": {"1": float("inf")}}, "not a result of byzadmm"),
-    "eliminated is nobody": ({"eliminated": {"one": 1}}, "not a result of byzadmm"),
+    "eliminated is no number": ({"eliminated": {"one": 1}}, "not a result of byzadmm"),
     "seconds are words": ({"seconds": "many"}, "not a result of byzadmm"),
 }
 

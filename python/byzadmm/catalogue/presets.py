@@ -141,7 +141,7 @@ def preset_for(data: Dataset) -> Preset:
     Raises
     ------
     ValueError
-        If ``L < 1``: beside the bias, whose column is 1, such features are learnt too slowly.
+        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def preset_for(data: Dataset) -> Preset:
     known = PRESETS.get(data.name.replace("_", "-"))
     if known is not None and 0.5 <= length / known.length <= 2.0:
         return known
-    if not 0.99 <= length < math.inf:  # standardised data with one feature has 1, up to rounding
+    if not 0.99 <= length < math.inf:  # standardized data with one feature has 1, up to rounding
         raise ValueError(
             f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
             "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"

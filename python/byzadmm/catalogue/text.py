@@ -145,7 +145,7 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
         chain.append(table[name].make(**settings))
         names.append(name)
     declared = [link.f for link in chain if _has_f(link)]
-    # By name where names and one f say it all: the native loop knows rules by name, and a result's config reads better.
+    # By name where names and one f describe the chain: the native loop takes names, and a result's config is clearer.
     if len(set(declared)) <= 1 and aggregators.Chain(tuple(chain)) == _as_named(names, *declared[:1]):
         return "+".join(names), declared[0] if declared else 0
     return tuple(chain), 0

@@ -26,7 +26,7 @@ LIMITS = {("small", "admm"): 0.375, ("small", "rsa"): 0.25, ("large", "admm"): 0
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper about one figure, and how it fared.
+    """A claim of the paper about one figure, and whether it holds.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Claim:
     printed, tuned : bool or None
         Whether it holds; None where there is no such run.
     parts : dict
-        "printed" and "tuned" -> its single statements, each with whether it holds.
+        "printed" and "tuned" -> its statements, each with whether it holds.
     numbers : dict
-        The numbers that decided.
+        The numbers on which that depends.
     """
 
     number: int
@@ -126,12 +126,12 @@ CLAIMS: dict[str, tuple[int, str, _Rule]] = {
 
 
 def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
-    """Judge every claim whose figure is there, in the paper's numbering.
+    """Check every claim about these panels, in the paper's numbering.
 
     Parameters
     ----------
     panels : dict
-        Name -> Panel; names that no claim speaks of are passed over.
+        Name -> Panel; those without a claim are ignored.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
 
 
 def verdict(holds: bool | None) -> str:
-    """In words."""
+    """Whether a claim holds, in words."""
     return "-" if holds is None else "holds" if holds else "not reproduced"
 
 

@@ -1,4 +1,4 @@
-"""The last full run as a page of the documentation."""
+"""A reproduction as a page of the documentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["write_report"]
 DEVIATIONS = """\
 - **Feature scale.** The paper does not state it. The i.i.d. MNIST panels use pixels 0..255, where the printed steps
   work; the others use 0..1 pixels, because with 0..255 `lam` is far below `lambda_0` and nothing moves. COVERTYPE's
-  columns are standardised by training statistics.
+  columns are standardized by training statistics.
 - **Step sizes of the compared algorithms** are "hand-tuned to the best" in the paper, without numbers. Here they come
   from `byzadmm tune`: the same number of trials for each, on samples cut from the training set, never on the test set.
 - **SGD is tuned as well.** Under the Gaussian attack on 0..255 pixels the noise in the mean, `100 sqrt(8)/20 = 14` per
@@ -40,7 +40,7 @@ or batch would give other numbers."""
 def write_report(
     report: Report, path: str | os.PathLike[str], *, command: str = "byzadmm reproduce all --seeds 3"
 ) -> Path:
-    """Write what a reproduction gave as Markdown: table of claims, what does not hold, settings, deviations, time.
+    """Write a reproduction as Markdown: table of claims, what does not hold, settings, deviations, time.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write_report(
     path : path
         The file to write.
     command : str
-        How the reader gets the same.
+        The command that repeats it.
 
     Returns
     -------

@@ -225,7 +225,7 @@ def _search_round(
     wanted: list[tuple[Curve, int, Trial]] = []
     for curve in chosen:
         known = journal.trials.get(curve.name, {})
-        # The box depends on finished rounds only, so that an interrupted round goes on with the same trials.
+        # The box depends on finished rounds only, so that an interrupted round is resumed with the same trials.
         before = [trial for number, trial in known.items() if int(number) < numbers.start]
         center = max(before, key=lambda trial: trial["accuracy"]) if before else None
         for number in numbers:

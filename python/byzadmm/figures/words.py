@@ -35,15 +35,26 @@ Part = tuple[str, bool]
 
 
 class Curves:
-    """The curves of one panel with the words of the table above; ``admm`` names the ADMM run that is judged."""
+    """The curves of one panel, with a method for each word of the table above.
+
+    Parameters
+    ----------
+    iterations : (t,) array
+    values : dict
+        Name -> (seeds, t) accuracies.
+    admm : str
+        Name of the run that "admm" stands for in the claims.
+    """
 
     def __init__(self, iterations: Array, values: Mapping[str, Array], admm: str = "admm") -> None:
         self.iterations, self.values, self.admm = np.asarray(iterations, float), values, admm
 
     def of(self, name: str) -> Array:
+        """The curves of an algorithm, (seeds, t)."""
         return self.values[self.admm if name == "admm" else name]
 
     def final(self, name: str) -> float:
+        """Final accuracy of an algorithm, averaged over the seeds."""
         return float(np.mean(final_accuracy(self.iterations, self.of(name))))
 
     def time(self, name: str) -> float:
