@@ -151,7 +151,7 @@ def side_by_side() -> tuple[Call, Call]:
         "eval_every": 100,
     }
     configs = [shared | {"seed": seed} for seed in range(8)]
-    return (lambda: simulate_many(configs, workers=2)), (lambda: simulate_many(configs, workers=1))
+    return (lambda: simulate_many(configs, jobs=2)), (lambda: simulate_many(configs, jobs=1))
 
 
 def rows() -> list[Row]:

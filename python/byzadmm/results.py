@@ -1,4 +1,4 @@
-"""What a run leaves behind: its settings, its curves, its last state; saved, loaded, tabulated and plotted."""
+"""The result of a run: its settings, its curves, its last state; saved, loaded, tabulated and plotted."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import replacing
 from byzadmm._internal.validation import check_int
 
-__all__ = ["Result"]
+__all__ = ["CLOSE", "FAILS", "Result", "final_accuracy", "versus_ideal"]
 
 Found = tuple[tuple[int, ...], np.dtype[Any]]  # shape and dtype
 Check = Callable[[dict[str, Any], dict[str, Found]], None]
 Contents = tuple[dict[str, Array], dict[str, Any]]
+
+#: Final accuracies in words: "close" is at most CLOSE below that of Ideal SGD, "fails" is below FAILS times it.
+CLOSE, FAILS = 0.02, 0.5
 
 _CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
 _KINDS = dict.fromkeys(_CURVES, np.dtype(np.float64)) | {"iterations": np.dtype(np.int64)}
@@ -41,13 +44,13 @@ class Result:
         Iterations done at each evaluation; the first is 0.
     accuracy, loss, consensus_gap, distance : (t,) float64
         Accuracy on the test set and mean loss on training samples of the master's model, mean distance of the regular
-        workers to the master, distance of the master to a given optimum; NaN where a run has no such thing.
+        workers to the master, distance of the master to a given optimum; NaN where a run has none.
     x0 : (d,) array
         The master's model.
     x : (m, d) array or None
         The workers' models, where the algorithm has them.
     eliminated : dict
-        Worker -> iteration at which the master threw it out.
+        Worker -> iteration at which the master eliminated it.
     trajectory : dict or None
         With ``record="trajectory"``: "x0" (t, d) and, where there are workers' models, "x" (t, m, d).
     seconds : float
@@ -117,15 +120,17 @@ class Result:
         kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
         return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
 
-    def final_accuracy(self, last: int = 3) -> float:
-        """Mean accuracy of the last evaluations."""
+    def final_accuracy(self, last: int | None = None) -> float:
+        """Mean accuracy over the last fifth of the run (:func:`final_accuracy`), or over the ``last`` evaluations."""
+        if last is None:
+            return float(final_accuracy(self.iterations, self.accuracy))
         return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
     def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
-        """Draw one curve against iterations on ``ax``, by default a new one, and return the axes. Needs matplotlib.
+        """Draw one curve against iterations on ``ax``, by default new axes, and return the axes. Needs matplotlib.
 
-        The label says which algorithm and rule it is by default. Color and line are those of the algorithm in every
-        picture of byzadmm; if the axes have a curve of that color already, another one.
+        The default label names algorithm and rule. Color and line are those of the algorithm in every picture of
+        byzadmm, or others if the axes have a curve of that color already.
         """
         if metric not in self.metrics:
             raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
@@ -154,8 +159,50 @@ class Result:
         return f"<Result {name}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
 
 
+def final_accuracy(iterations: Array, accuracy: Array) -> Any:
+    """Mean accuracy over the evaluations at ``k >= 0.8 K`` of a run of ``K`` iterations.
+
+    This is what "final accuracy" means everywhere: in tables, searches, claims, heat maps and legends.
+
+    Parameters
+    ----------
+    iterations : (t,) integers
+        Iterations done at each evaluation, ascending.
+    accuracy : (..., t) array
+        One curve, or several along the other axes.
+
+    Returns
+    -------
+    (...) array, or a number for one curve
+
+    Examples
+    --------
+    >>> from byzadmm.results import final_accuracy
+    >>> float(final_accuracy([0, 50, 80, 100], [0.1, 0.5, 0.8, 1.0]))
+    0.9
+    """
+    k = np.asarray(iterations)
+    return np.mean(np.asarray(accuracy)[..., 5 * k >= 4 * k[-1]], axis=-1)
+
+
+def versus_ideal(accuracy: float, ideal: float | None) -> str:
+    """A final accuracy compared with that of Ideal SGD, in words.
+
+    Examples
+    --------
+    >>> from byzadmm.results import versus_ideal
+    >>> versus_ideal(0.94, 0.95), versus_ideal(0.9, 0.95), versus_ideal(0.1, 0.95)
+    ('close', '0.050 below', 'fails')
+    """
+    if ideal is None:
+        return ""
+    if not accuracy >= FAILS * ideal:
+        return "fails"
+    return "close" if accuracy >= ideal - CLOSE else f"{ideal - accuracy:.3f} below"
+
+
 def _layout(found: dict[str, Found]) -> dict[str, Found]:
-    """What a result consists of, given how long its iterations, ``x0`` and ``x`` are."""
+    """Shape and dtype of every array of a result, given the lengths of its iterations, ``x0`` and ``x``."""
     t, d, m = (next(iter(found[name][0]), 0) if name in found else 0 for name in ("iterations", "x0", "x"))
     kind = found["x0"][1] if found["x0"][1] in (np.float32, np.float64) else np.dtype(np.float64)
     wanted: dict[str, Found] = {name: ((max(t, 1),), _KINDS[name]) for name in _CURVES}
@@ -169,12 +216,12 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
 
 
 def under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays whose names begin with ``prefix``, without it."""
+    """The arrays whose names begin with ``prefix``, by the rest of their names."""
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def check_layout(found: dict[str, Found], wanted: dict[str, Found]) -> None:
-    """Whether a file has exactly the arrays that are wanted; a ValueError names the first that differs."""
+    """Raise a ValueError for the first array that a file has not as wanted, or has beside the wanted ones."""
 
     def shown(one: Found | None) -> str:
         return "nothing" if one is None else f"{one[1]} of shape {one[0]}"
@@ -195,7 +242,7 @@ def write_npz(path: str | os.PathLike[str], arrays: dict[str, Array], about: dic
 def read_npz(path: str | os.PathLike[str], check: Check = lambda about, found: None) -> Contents:
     """What :func:`write_npz` wrote; a file that is not whole is a ValueError naming it.
 
-    No array is larger than its part of the file says. ``check(about, found)`` sees the record, and shape and dtype of
+    No array is larger than its entry in the file. ``check(about, found)`` sees the record, and shape and dtype of
     every array, before any of them is read; its errors get the file's name.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
@@ -61,7 +62,7 @@ def simulate(
         Of ``byzadmm.partition``.
     algorithm : ADMM, RSA, SGD, or another algorithms.Algorithm
     attack : Attack, callable or None
-        None: the Byzantine workers are honest (Ideal SGD leaves them out all the same).
+        None: the Byzantine workers are honest. They take no part in Ideal SGD either way.
     n_byzantine : int
         The last so many workers are Byzantine; or
     byzantine : list of int
@@ -88,9 +89,10 @@ def simulate(
     progress : None, True or callable
         True: a progress bar; a callable gets (done, total).
     checkpoint : path
-        State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
-        Whether a call is the same: arrays count by their numbers, functions by name, objects by class and attributes.
-        Of a symbolic link the target is replaced. That it cannot be written is an error before the first iteration.
+        The state is saved there at every evaluation; the same call after a crash resumes from it, to the same bits.
+        Two calls are the same if arrays have the same numbers, functions the same name, objects the same class and
+        attributes. Of a symbolic link the target is replaced. A file that cannot be written is an error before the
+        first iteration.
 
     Returns
     -------
@@ -132,10 +134,11 @@ def simulate(
 
 def simulate_many(
     configs: Sequence[dict[str, Any]],
-    workers: int | None = None,
+    jobs: int | None = None,
     *,
     progress: bool | Progress | None = None,
     on_result: Callable[[int, Result | Exception], None] | None = None,
+    workers: int | None = None,
 ) -> list[Result | Exception]:
     """Run many experiments side by side, one thread each. Ctrl-C ends them all.
 
@@ -143,17 +146,19 @@ def simulate_many(
     ----------
     configs : list of dict
         Arguments of :func:`simulate`, ``dataset`` and ``parts`` included.
-    workers : int, optional
-        How many at once; one per CPU without it.
+    jobs : int, optional
+        How many at once; by default one per CPU.
     progress : None, True or callable
         One bar for all of them; a callable gets (iterations done, total).
     on_result : callable, optional
         Gets (number, result) as each run ends.
+    workers : int, optional
+        The former name of ``jobs``; deprecated.
 
     Returns
     -------
     list
-        In the order of ``configs``: a Result, or the exception that ended that run; the others are not lost.
+        In the order of ``configs``: a Result, or the exception that ended that run.
 
     Examples
     --------
@@ -164,7 +169,10 @@ def simulate_many(
     [2.0, 2.0]
     """
     todo = [dict(config) for config in configs]
-    at_once = check_int(workers, "workers", low=1) if workers is not None else (os.cpu_count() or 1)
+    if workers is not None:
+        warnings.warn("simulate_many(workers=) is deprecated: use jobs=", DeprecationWarning, stacklevel=2)
+        jobs = workers
+    at_once = check_int(jobs, "jobs", low=1) if jobs is not None else (os.cpu_count() or 1)
     cancellation = _core.Cancellation()
     lock = threading.Lock()
     done = [0] * len(todo)

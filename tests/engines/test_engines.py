@@ -191,7 +191,7 @@ def test_a_screened_worker_is_named_with_its_reason() -> None:
 
     lie.sends = "dual"  # type: ignore[attr-defined]
     experiment = Experiment(
-        None, None, {"algorithm": ALGORITHMS["admm"], "loss": quadratic(), "attack": lie}, n_byzantine=Q, iterations=8
+        None, None, algorithm=ALGORITHMS["admm"], loss=quadratic(), attack=lie, n_byzantine=Q, iterations=8
     )
     seen: list[int] = []
     with LocalEngine(experiment) as engine:

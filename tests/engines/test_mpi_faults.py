@@ -48,7 +48,7 @@ ELIMINATED = list(FAULTS)[8:]  # after the other faults workers are missing
 
 def replay(record: list[dict[str, Any]], number: int, m: int) -> Master:
     """The run once more without MPI: the same workers asked, the same answers missing, the same eliminated."""
-    experiment = Experiment(None, None, settings(m, RUNS[number], 12))
+    experiment = Experiment(None, None, **settings(m, RUNS[number], 12))
     workers = [Workers(experiment, [worker]) for worker in range(m)]
     master = Master(experiment)
     rounds = [entry for entry in record if entry.get("run") == number]

@@ -108,7 +108,26 @@ def test_what_is_refused(data: Any, error: type[Exception], message: str) -> Non
             kind.for_dataset(data)
 
 
-def test_styles_are_told_apart() -> None:
+def test_every_algorithm_has_what_the_command_line_settings_files_and_searches_need() -> None:
+    preset = catalogue.PRESETS["digits"]
+    for name, entry in catalogue.algorithms().items():
+        made = entry.suited(preset)
+        assert isinstance(made, entry.kind), name
+        assert set(entry.tuned) <= set(preset.ranges()), name
+        given = {key: getattr(made, key) for key in (*entry.required, *(["step"] if name == "rsa" else []))}
+        assert entry.build(given) == made.changed(**given), name
+    assert all(low < high for preset in catalogue.PRESETS.values() for low, high in preset.ranges().values())
+
+
+def test_data_sets_have_one_spelling() -> None:
+    assert catalogue.load_dataset("digits", scale="raw").scale == 1.0
+    assert catalogue.dataset_name("Fashion_MNIST".lower()) == "fashion-mnist"
+    for wrong, error in (("cifar", ValueError), (3, TypeError)):
+        with pytest.raises(error, match="dataset: expected"):
+            catalogue.dataset_name(wrong)  # type: ignore[arg-type]
+
+
+def test_styles_are_distinct() -> None:
     names = [*catalogue.STYLES, *(f"rule {i}" for i in range(20))]
     looks = catalogue.styles(names)
     assert list(looks) == names

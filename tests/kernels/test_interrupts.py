@@ -61,7 +61,7 @@ LONG = {
         TRAINING,
         FUSED.format(attack="lambda honest, *, byzantine, **rest: honest[byzantine]", algorithm="SGD(step=half)"),
     ),
-    "simulate_many": (TRAINING, "simulate_many([settings(attacks.Gaussian(), SGD(step=half))] * 5, workers=3)"),
+    "simulate_many": (TRAINING, "simulate_many([settings(attacks.Gaussian(), SGD(step=half))] * 5, jobs=3)"),
 }
 
 

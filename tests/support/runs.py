@@ -96,7 +96,7 @@ def experiment(**changes: Any) -> Experiment:
     """The checked experiment behind ``simulate(**changes)``."""
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "n_byzantine": Q, "dtype": "float64", "threads": 1}
     settings |= changes
-    return Experiment(settings.pop("dataset", None), settings.pop("parts", None), settings)
+    return Experiment(settings.pop("dataset", None), settings.pop("parts", None), **settings)
 
 
 def plain_attack(attack: attacks.Attack, seed: int) -> Callable[..., Array]:

@@ -22,12 +22,12 @@ def configs(count: int = 5) -> list[dict[str, Any]]:
     return [{**settings, "algorithm": ALGORITHMS[names[i]], "iterations": 20 + 5 * i, "seed": i} for i in range(count)]
 
 
-@pytest.mark.parametrize("workers", [None, 1, 4])
-def test_many_runs_are_the_same_runs_in_order(workers: int | None) -> None:
+@pytest.mark.parametrize("jobs", [None, 1, 4])
+def test_many_runs_are_the_same_runs_in_order(jobs: int | None) -> None:
     todo = configs()
     seen: list[tuple[int, int]] = []
     ended: dict[int, Any] = {}
-    results = simulate_many(todo, workers, progress=lambda *now: seen.append(now), on_result=ended.__setitem__)
+    results = simulate_many(todo, jobs, progress=lambda *now: seen.append(now), on_result=ended.__setitem__)
     for config, run in zip(todo, results, strict=True):
         assert isinstance(run, Result)
         assert equal_runs(run, simulate(**config))
@@ -36,6 +36,14 @@ def test_many_runs_are_the_same_runs_in_order(workers: int | None) -> None:
     assert {now[1] for now in seen} == {total}
     assert [now[0] for now in seen] == sorted(now[0] for now in seen)
     assert seen[-1][0] == total
+
+
+def test_the_former_name_of_jobs_works_with_a_warning() -> None:
+    [config] = configs(1)
+    with pytest.warns(DeprecationWarning, match=r"simulate_many\(workers=\) is deprecated: use jobs="):
+        [run] = simulate_many([config], workers=1)
+    assert isinstance(run, Result)
+    assert equal_runs(run, simulate(**config))
 
 
 def test_the_other_runs_survive_one_that_fails() -> None:
@@ -63,7 +71,7 @@ def test_the_other_runs_survive_one_that_fails() -> None:
     ]
     assert [(type(error), str(error)) for error in results[1:-1]] == expected
     assert simulate_many([]) == []
-    with pytest.raises(ValueError, match="workers: expected an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="jobs: expected an integer >= 1, got 0"):
         simulate_many(good, 0)
 
 

@@ -60,9 +60,19 @@ def test_table_has_the_columns_that_the_run_has() -> None:
     assert quadratics.table()[-1]["loss"] == pytest.approx(quadratic().value(quadratics.x0))
 
 
+def test_final_accuracy_is_the_mean_from_four_fifths_of_the_run_on() -> None:
+    k = np.array([0, 3, 6, 8, 9, 10])
+    curves = np.arange(12.0).reshape(2, 6)
+    assert results.final_accuracy(k, curves).tolist() == [4.0, 10.0]  # k = 8 counts
+    assert results.final_accuracy([0, 15, 24, 30], [0.0, 0.1, 0.2, 0.4]) == pytest.approx(0.3)
+    assert results.final_accuracy([0], [0.25]) == 0.25  # a run of no iterations
+    assert np.isnan(results.final_accuracy([0, 1], [0.5, np.nan]))
+
+
 def test_final_accuracy_and_repr() -> None:
     first = run()
-    assert first.final_accuracy() == pytest.approx(first.accuracy[-3:].mean())
+    assert first.final_accuracy() == results.final_accuracy(first.iterations, first.accuracy)
+    assert first.final_accuracy(3) == pytest.approx(first.accuracy[-3:].mean())
     assert first.final_accuracy(1) == first.accuracy[-1]
     with pytest.raises(ValueError, match="last: expected an integer >= 1, got 0"):
         first.final_accuracy(0)
@@ -194,7 +204,7 @@ RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "config is a list": ({"config": [1]}, "not a result of byzadmm"),
     "eliminated is a list": ({"eliminated": [1]}, "not a result of byzadmm"),
     "eliminated at infinity": ({"eliminated": {"1": float("inf")}}, "not a result of byzadmm"),
-    "eliminated is nobody": ({"eliminated": {"one": 1}}, "not a result of byzadmm"),
+    "eliminated is no number": ({"eliminated": {"one": 1}}, "not a result of byzadmm"),
     "seconds are words": ({"seconds": "many"}, "not a result of byzadmm"),
 }
 

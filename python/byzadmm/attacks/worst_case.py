@@ -263,7 +263,7 @@ class WorstCase(Attack):
             heard[attackers] = received(forged)
             asked, sent = (chain, heard) if plain else (copy.deepcopy(chain), heard.copy())
             rng = np.random.default_rng(0)
-            made = asked.in_training(sent, workers=workers, thrown_out=0, rng=rng, threads=1)
+            made = asked.in_training(sent, workers=workers, eliminated=0, rng=rng, threads=1)
             distance = float(np.linalg.norm(np.asarray(made, np.float64) - wanted))
             return distance if math.isfinite(distance) else math.inf
 

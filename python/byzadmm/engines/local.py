@@ -100,6 +100,6 @@ def simulate(
     """
     if "checkpoint" in settings:
         raise TypeError("checkpoint: not taken by engines.simulate; byzadmm.simulate takes it")
-    experiment = Experiment(dataset, parts, settings, wire)
+    experiment = Experiment(dataset, parts, wire=wire, **settings)
     with LocalEngine(experiment) as engine:
         return lead(experiment, engine, deadline=np.inf, progress=progress, watch=watch)

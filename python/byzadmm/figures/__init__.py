@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.document import write_report
-from byzadmm.figures.run import HeatMap, Panel, Report, reproduce, runs_of
-from byzadmm.figures.settings import FIGURES, Settings, available, load_settings
+from byzadmm.figures.panel import HeatMap, Panel
+from byzadmm.figures.parser import available, load_settings
+from byzadmm.figures.run import Report, reproduce, runs_of
+from byzadmm.figures.settings import FIGURES, Settings
 from byzadmm.figures.tuning import Tuned, tune
 
 __all__ = [

@@ -1,23 +1,7 @@
-"""What the paper says about its figures, as predicates on curves with stated thresholds.
+"""What the paper says about its figures, checked on the curves; ``figures.words`` defines the words.
 
-==================  =============================================================================================
-word                meaning; "final" is the mean accuracy over the last fifth of a run and over all seeds
-==================  =============================================================================================
-close to Ideal      final >= Ideal's final - 0.02
-very similar        final >= Ideal's final - 0.01
-fails               final < half of Ideal's final
-works               final >= 0.9 of Ideal's final
-a little worse      final lower, by more than 0.002 and by no more than 0.1
-better, worse       final higher (lower) by more than 0.002
-worst, best         final lowest (highest) of all that are compared, by any margin
-faster              fewer iterations until the mean curve reaches 95% of Ideal's final, linear in between
-falls               final lower than the best of the sweep by more than 0.02
-steadier            smaller total variation of x0 over the whole run
-limit               x0 at the end within 0.001 of the limit that follows from the fixed-point equations
-==================  =============================================================================================
-
-Each claim is checked twice where both runs are there: with ADMM as printed in the paper and with ADMM tuned. A claim
-that does not hold is "not reproduced".
+Each claim is checked with ADMM as printed in the paper and with ADMM tuned, where there are such runs. A claim that
+does not hold is "not reproduced".
 """
 
 from __future__ import annotations
@@ -30,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
+from byzadmm.figures.words import FALLS, LIMIT, SIMILAR, Curves, Part
 
 if TYPE_CHECKING:
-    from byzadmm.figures.run import Panel
+    from byzadmm.figures.panel import Panel
 
 __all__ = ["Claim", "check_claims", "claims_table"]
 
-CLOSE, SIMILAR, LITTLE, MARGIN, FALLS = 0.02, 0.01, 0.1, 0.002, 0.02
 LIMITS = {("small", "admm"): 0.375, ("small", "rsa"): 0.25, ("large", "admm"): 0.5, ("large", "rsa"): 0.5}
-Part = tuple[str, bool]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper about one figure, and how it fared.
+    """A claim of the paper about one figure, and whether it holds.
 
     Attributes
     ----------
@@ -52,9 +35,9 @@ class Claim:
     printed, tuned : bool or None
         Whether it holds; None where there is no such run.
     parts : dict
-        "printed" and "tuned" -> its single statements, each with whether it holds.
+        "printed" and "tuned" -> its statements, each with whether it holds.
     numbers : dict
-        The numbers that decided.
+        The numbers on which that depends.
     """
 
     number: int
@@ -78,58 +61,6 @@ class Claim:
                 key: None if not np.isfinite(value) else round(value, 4) for key, value in self.numbers.items()
             },
         }
-
-
-class Curves:
-    """The curves of one panel with the words of the table above; ``admm`` names the ADMM run that is judged."""
-
-    def __init__(self, iterations: Array, values: Mapping[str, Array], admm: str = "admm") -> None:
-        self.iterations, self.values, self.admm = np.asarray(iterations, float), values, admm
-        self.last = max(1, len(self.iterations) // 5)
-
-    def of(self, name: str) -> Array:
-        return self.values[self.admm if name == "admm" else name]
-
-    def final(self, name: str) -> float:
-        return float(np.mean(self.of(name)[:, -self.last :]))
-
-    def time(self, name: str) -> float:
-        """Iterations to 95% of Ideal's final accuracy; infinite if it is never reached."""
-        mean, goal = self.of(name).mean(axis=0), 0.95 * self.final("ideal")
-        reached = np.flatnonzero(mean >= goal)
-        if reached.size == 0:
-            return float("inf")
-        i = int(reached[0])
-        if i == 0:
-            return float(self.iterations[0])
-        part = (goal - mean[i - 1]) / (mean[i] - mean[i - 1])
-        return float(self.iterations[i - 1] + part * (self.iterations[i] - self.iterations[i - 1]))
-
-    def close(self, *names: str, within: float = CLOSE) -> list[Part]:
-        word = "close" if within == CLOSE else "very similar"
-        return [(f"{n} {word} to ideal", self.final(n) >= self.final("ideal") - within) for n in names]
-
-    def fails(self, *names: str) -> list[Part]:
-        return [(f"{n} fails", self.final(n) < 0.5 * self.final("ideal")) for n in names]
-
-    def works(self, *names: str) -> list[Part]:
-        return [(f"{n} works", self.final(n) >= 0.9 * self.final("ideal")) for n in names]
-
-    def better(self, name: str, *others: str) -> list[Part]:
-        return [(f"{name} better than {o}", self.final(name) > self.final(o) + MARGIN) for o in others]
-
-    def a_little_worse(self, name: str, *others: str) -> list[Part]:
-        lowest = min(self.final(other) for other in others)
-        return [(f"{name} a little worse", MARGIN < lowest - self.final(name) <= LITTLE)]
-
-    def worst(self, name: str, *others: str) -> list[Part]:
-        return [(f"{name} worst", all(self.final(name) < self.final(other) for other in others))]
-
-    def best(self, name: str, *others: str) -> list[Part]:
-        return [(f"{name} best", all(self.final(name) > self.final(other) for other in others))]
-
-    def faster(self, name: str, *others: str) -> list[Part]:
-        return [(f"{name} faster than {o}", self.time(name) < self.time(o)) for o in others]
 
 
 GM = "geometric-median"
@@ -195,12 +126,12 @@ CLAIMS: dict[str, tuple[int, str, _Rule]] = {
 
 
 def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
-    """Judge every claim whose figure is there, in the paper's numbering.
+    """Check every claim about these panels, in the paper's numbering.
 
     Parameters
     ----------
     panels : dict
-        Name -> Panel; names that no claim speaks of are passed over.
+        Name -> Panel; those without a claim are ignored.
 
     Returns
     -------
@@ -220,8 +151,8 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
                 found.append(check_curves(name, panel.iterations, values))
         elif name in ("fig5a", "fig5b") and panel.settings.sweep:
             # With more than one swept algorithm the first is the paper's.
-            first = list(panel.values.values())[: len(panel.settings.sweep)]
-            found.append(check_sweep(name, [float(np.mean(late(values))) for values in first], panel.settings.sweep))
+            first = list(panel.values)[: len(panel.settings.sweep)]
+            found.append(check_sweep(name, [panel.final_of(*key)["mean"] for key in first], panel.settings.sweep))
         elif name == "example" and len(panel.plots) == 2:
             found.append(check_example({key: values[0] for key, values in panel.values.items()}))
     return sorted(found, key=lambda claim: (claim.number, claim.figure))
@@ -262,7 +193,7 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
     last = {(plots[plot], name): float(x0[-1]) for (plot, name), x0 in values.items()}
     moved = {name: float(np.sum(np.abs(np.diff(values[0, name])))) for name in ("admm", "rsa")}
     parts = [
-        (f"{name} ends at {LIMITS[attack, name]:g} ({attack} value)", abs(end - LIMITS[attack, name]) < 1e-3)
+        (f"{name} ends at {LIMITS[attack, name]:g} ({attack} value)", abs(end - LIMITS[attack, name]) < LIMIT)
         for (attack, name), end in last.items()
     ]
     parts.append(("admm steadier than rsa (small value)", moved["admm"] < moved["rsa"]))
@@ -273,7 +204,7 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
 
 
 def verdict(holds: bool | None) -> str:
-    """In words."""
+    """Whether a claim holds, in words."""
     return "-" if holds is None else "holds" if holds else "not reproduced"
 
 
@@ -324,9 +255,3 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 def _number(value: float) -> str:
     return "never" if np.isinf(value) else f"{value:.0f}" if value >= 10 else f"{value:.4f}"
-
-
-def late(values: Array) -> Array:
-    """The last fifth of curves (seeds, t): what "final" is the mean of."""
-    last: Array = values[:, -max(1, values.shape[1] // 5) :]
-    return last

@@ -1,4 +1,4 @@
-"""The last full run as a page of the documentation."""
+"""A reproduction as a page of the documentation."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import __version__
-from byzadmm.figures import claims as _claims
+from byzadmm.figures import words
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, claims_table, verdict
-from byzadmm.figures.run import QUICK, HeatMap, Panel, Report
+from byzadmm.figures.panel import HeatMap, Panel
+from byzadmm.figures.run import QUICK, Report
 
 __all__ = ["write_report"]
 
 DEVIATIONS = """\
 - **Feature scale.** The paper does not state it. The i.i.d. MNIST panels use pixels 0..255, where the printed steps
   work; the others use 0..1 pixels, because with 0..255 `lam` is far below `lambda_0` and nothing moves. COVERTYPE's
-  columns are standardised by training statistics.
+  columns are standardized by training statistics.
 - **Step sizes of the compared algorithms** are "hand-tuned to the best" in the paper, without numbers. Here they come
   from `byzadmm tune`: the same number of trials for each, on samples cut from the training set, never on the test set.
 - **SGD is tuned as well.** Under the Gaussian attack on 0..255 pixels the noise in the mean, `100 sqrt(8)/20 = 14` per
@@ -28,18 +29,18 @@ DEVIATIONS = """\
 """
 
 MAPS = """\
-Final test accuracy in percent, the mean over the last fifth of a run. Rows are SGD with a rule, then RSA and ADMM;
-columns are attacks. A dash stands where the rule does not bear so many Byzantine workers. Ideal SGD does without the
-Byzantine workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the
-strength that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always what costs
-most accuracy in the end. All rules have one step size; no setting was searched for this picture, and another step,
-`lam` or batch would give other numbers."""
+[Final accuracy](cli.md#byzadmm-run) on the test set in percent. Rows are SGD with a rule, then RSA and ADMM;
+columns are attacks. A dash: the rule does not tolerate so many Byzantine workers. Ideal SGD runs without the Byzantine
+workers; under "none" they are honest, so that a row may be better than Ideal there. `worst-case` takes the strength
+that does most harm in each iteration ([rules.md](rules.md#adaptive-attacks)), which is not always the one that lowers
+the final accuracy most. All rules have one step size; no setting was searched for this picture, and another step, `lam`
+or batch would give other numbers."""
 
 
 def write_report(
     report: Report, path: str | os.PathLike[str], *, command: str = "byzadmm reproduce all --seeds 3"
 ) -> Path:
-    """Write what a reproduction gave as Markdown: table of claims, what does not hold, settings, deviations, time.
+    """Write a reproduction as Markdown: table of claims, what does not hold, settings, deviations, time.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def write_report(
     path : path
         The file to write.
     command : str
-        How the reader gets the same.
+        The command that repeats it.
 
     Returns
     -------
@@ -108,14 +109,14 @@ def _failures(claims: list[Claim]) -> list[str]:
 
 
 def _words() -> str:
-    text = _claims.__doc__ or ""
+    text = words.__doc__ or ""
     return text[text.index("==") : text.rindex("==") + 2]
 
 
 def _settings(panel: Panel) -> list[str]:
     settings = panel.settings
-    liars = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
-    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {liars} of {settings.n_workers}"
+    counts = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
+    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {counts} of {settings.n_workers}"
     if not settings.quadratic:
         parts = " and ".join(dict.fromkeys(case.partition for case in settings.cases()))
         facts += f", {settings.dataset}, scale {settings.scale}, {parts}, batch {settings.batch_size}"

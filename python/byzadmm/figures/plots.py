@@ -1,4 +1,4 @@
-"""Panels drawn in the paper's layout: PNG and SVG, told apart by color, line style and marker alike."""
+"""Pictures of panels in the paper's layout, PNG and SVG; curves differ in color, line style and marker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byzadmm._internal.atomic_files import save_picture
 from byzadmm.catalogue import styles
 
 if TYPE_CHECKING:
-    from byzadmm.figures.run import HeatMap, Panel
+    from byzadmm.figures.panel import HeatMap, Panel
     from byzadmm.figures.settings import Curve
 
 __all__ = ["draw"]
@@ -57,7 +57,7 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
 
 
 def _literal(text: str) -> str:
-    """A user's words as they are: no mathematics between dollar signs."""
+    """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -80,7 +80,7 @@ def _draw_plots(panel: Panel) -> Figure:
 
 
 def _draw_maps(panel: HeatMap) -> Figure:
-    """One map per number of liars (across) and partition (down), in the shape of a slide."""
+    """One map per number of Byzantine workers (across) and partition (down), in the shape of a slide."""
     across = len({q for q, _ in panel.maps()})
     down = len(panel.maps()) // across
     n_rows, n_columns = len(panel.rows_shown()), len(panel.attacks_shown())
@@ -150,7 +150,7 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
                     bbox=None if legal else {"facecolor": "0.93", "edgecolor": "none", "pad": 1.5},
                 )
     others = [i for i, curve in enumerate(rows) if curve.algorithm.message != "gradient"]
-    if others and others[0]:  # the rules of SGD end here
+    if others and others[0]:  # a line between SGD with rules and the other algorithms
         ax.axhline(others[0] - 0.5, color="white", linewidth=3)
     ax.set_yticks(range(len(rows)), [_literal(curve.label) for curve in rows], fontsize=12)
     ax.set_xticks(range(len(columns)), columns, fontsize=12, rotation=25, ha="left", rotation_mode="anchor")
@@ -159,53 +159,53 @@ def _draw_map(panel: HeatMap, number: int, ax: Any, *, first: bool) -> Any:
     return image
 
 
-def _has_look(curve: Curve) -> bool:
-    """Not so SGD with a rule of its own."""
+def _has_style(curve: Curve) -> bool:
+    """Whether the catalogue may have a style for the curve: not for SGD with a rule of the file."""
     return curve.kind != "sgd" or getattr(curve.algorithm, "rule", None) == "mean"
 
 
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
     example = bool(panel.settings.quadratic)
     spacing = 12 if example else max(1, len(panel.iterations) // 6)
-    # The example settles early: its first iterations are the picture, its end gives the limits.
+    # The example settles early: the plot shows its first iterations, and its end as dotted lines.
     shown = min(len(panel.iterations), _EXAMPLE_POINTS) if example else len(panel.iterations)
     x = panel.iterations[:shown]
-    # Runs of one kind look alike, as printed and tuned; a sweep and rules of their own have a look per curve.
-    shared = {} if panel.settings.sweep else {c.name: c.kind for c in panel.curves if _has_look(c)}
-    looks = styles([shared.get(curve.name, curve.name) for curve in panel.curves])
+    # Runs of one algorithm, as printed and tuned, share a style; a sweep and chains of rules have one per curve.
+    shared = {} if panel.settings.sweep else {c.name: c.kind for c in panel.curves if _has_style(c)}
+    styles_of = styles([shared.get(curve.name, curve.name) for curve in panel.curves])
     for place, curve in enumerate(panel.curves):
         values = panel.values[number, curve.name][:, :shown]
-        look = looks[shared.get(curve.name, curve.name)]
+        style = styles_of[shared.get(curve.name, curve.name)]
         hollow = curve.printed and curve.kind == "admm" and not example
         mean = values.mean(axis=0)
-        # Curves that lie on each other are told apart by their final accuracy.
-        final = float(mean[-max(1, len(mean) // 5) :].mean())
+        # The legend has final accuracies, as curves may coincide.
+        final = panel.final_of(number, curve.name)["mean"]
         label = _literal(curve.label.removesuffix(" (printed)") if example else f"{curve.label}: {final:.3f}")
         if len(values) > 1:
-            ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.15, linewidth=0)
+            ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=style.color, alpha=0.15, linewidth=0)
         ax.plot(
             x,
             mean,
-            color=look.color,
-            linestyle="--" if hollow else look.line,
-            marker=look.marker,
+            color=style.color,
+            linestyle="--" if hollow else style.line,
+            marker=style.marker,
             markevery=(round(place * spacing / len(panel.curves)), spacing),
             markersize=5,
-            markerfacecolor="white" if hollow else look.color,
+            markerfacecolor="white" if hollow else style.color,
             linewidth=1.6,
             label=label,
             zorder=3 if curve.kind == "admm" else 2,
         )
         if example:
             limit = float(panel.values[number, curve.name][0, -1])
-            ax.axhline(limit, color=look.color, linestyle=":", linewidth=0.9)
+            ax.axhline(limit, color=style.color, linestyle=":", linewidth=0.9)
             ax.annotate(
                 f"{limit:.3f}",
                 (1.0, limit),
                 xycoords=("axes fraction", "data"),
                 xytext=(3, 7 * (1 if place == 0 else -1)),
                 textcoords="offset points",
-                color=look.color,
+                color=style.color,
                 fontsize=8,
                 va="center",
             )

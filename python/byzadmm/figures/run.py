@@ -1,245 +1,50 @@
-"""Panels in, curves out: every run of every chosen panel in one go, each panel written as soon as it is complete."""
+"""Runs of panels: every run of the chosen panels in one go, each panel written as soon as it is complete."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from byzadmm import __version__, datasets, simulate_many
+from byzadmm import __version__, catalogue, simulate_many
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
-from byzadmm.figures.claims import Claim, check_claims, claims_table, late
-from byzadmm.figures.settings import ATTACKS, FIGURES, Curve, Settings, load_settings, make_parts
+from byzadmm.figures.claims import Claim, check_claims, claims_table
+from byzadmm.figures.panel import HeatMap, Panel
+from byzadmm.figures.parser import load_settings
+from byzadmm.figures.settings import FIGURES, Settings, make_parts
 from byzadmm.results import Result
 
-__all__ = ["HeatMap", "Panel", "Report", "reproduce", "runs_of"]
+__all__ = ["Report", "reproduce", "runs_of"]
 
-_LABEL_WIDTH = 50  # of a table's first column
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
 
 
-@dataclass
-class Panel:
-    """The curves of one panel.
+class Place(NamedTuple):
+    """Where a run belongs: panel, plot of the panel, curve of the plot, seed."""
 
-    Attributes
-    ----------
-    settings : Settings
-    plots : list of str
-        One title per plot: the attacks of the panel.
-    iterations : (t,) int64
-    values : dict
-        (plot, curve) -> (seeds, t): accuracy, or ``x0`` of the example.
-    seconds : float
-        Time spent in iterations, over all runs.
-    """
-
-    settings: Settings
-    plots: list[str]
-    curves: list[Curve]
-    iterations: Array
-    values: dict[tuple[int, str], Array]
-    seeds: int
-    seconds: float
-    quick: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
-    def quantity(self) -> str:
-        """What the curves show."""
-        return "x0" if self.settings.quadratic else "accuracy"
-
-    def about_plots(self) -> list[dict[str, Any]]:
-        """What tells one plot from the others."""
-        return [{"attack": title} for title in self.plots]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
-        return [
-            {
-                "figure": self.name,
-                "attack": self.plots[plot],
-                "algorithm": name,
-                "iteration": int(iteration),
-                "mean": float(np.mean(column)),
-                "low": float(np.min(column)),
-                "high": float(np.max(column)),
-            }
-            for (plot, name), values in self.values.items()
-            for iteration, column in zip(self.iterations, values.T, strict=True)
-        ]
-
-    def final_of(self, plot: int, name: str) -> dict[str, float]:
-        """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
-        values = self.values[plot, name]
-        ends = values[:, -1] if self.settings.quadratic else late(values).mean(axis=1)
-        return {"mean": float(ends.mean()), "low": float(ends.min()), "high": float(ends.max())}
-
-    def finals(self) -> list[dict[str, Any]]:
-        """One row per plot and curve."""
-        return [
-            {"figure": self.name, "attack": self.plots[plot], "algorithm": name} | self.final_of(plot, name)
-            for plot, name in self.values
-        ]
-
-    def table(self) -> str:
-        """The finals as text, a table per plot."""
-        width = max(len(curve.label[:_LABEL_WIDTH]) for curve in self.curves)
-        shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
-        parts = []
-        for plot, title in enumerate(self.plots):
-            lines = [f"{self.name}: final {self.quantity}, {title}"]
-            lines += [" " * width + "".join(f"{column:>8}" for column in shown)] if self.seeds > 1 else []
-            for curve in self.curves:
-                found = self.final_of(plot, curve.name)
-                lines.append(f"{curve.label[:_LABEL_WIDTH]:<{width}}" + "".join(f"{found[key]:8.3f}" for key in shown))
-            parts.append("\n".join(lines))
-        return "\n\n".join(parts)
-
-    def write(self, folder: Path) -> list[Path]:
-        """PNG, SVG, CSV and JSON; without matplotlib the numbers only."""
-        text = io.StringIO()
-        rows = self.rows()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        record = {
-            "figure": self.name,
-            "title": self.settings.title,
-            "version": __version__,
-            "quick": self.quick,
-            "seeds": self.seeds,
-            "seconds": self.seconds,
-            "quantity": self.quantity,
-            "iterations": self.iterations.tolist(),
-            "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
-            "plots": [
-                about | {"curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number}}
-                for number, about in enumerate(self.about_plots())
-            ],
-        }
-        paths = [
-            write_text(folder / f"{self.name}.csv", text.getvalue()),
-            write_text(folder / f"{self.name}.json", json.dumps(record, allow_nan=False) + "\n"),
-        ]
-        try:
-            from byzadmm.figures.plots import draw
-        except ImportError:  # pragma: no cover - the plot extra is not installed
-            return paths
-        return paths + draw(self, folder)
+    panel: str
+    plot: int
+    curve: str
+    seed: int
 
 
-@dataclass
-class HeatMap(Panel):
-    """A panel of maps, one per number of Byzantine workers and partition: final accuracies, algorithms by attacks."""
-
-    def maps(self) -> list[tuple[int, str]]:
-        """Number of Byzantine workers and partition of every map."""
-        return list(self.settings.heat_map)
-
-    def rows_shown(self) -> list[Curve]:
-        """The rows of a map; Ideal SGD is not one of them, but what they are measured by."""
-        return [curve for curve in self.curves if curve.kind != "ideal"]
-
-    def attacks_shown(self) -> list[str]:
-        """The columns of a map."""
-        return self.plots[: len(self.settings.attacks)]
-
-    def final(self, number: int, attack: int, curve: Curve) -> float | None:
-        """Final accuracy in map ``number``; None where nothing was run."""
-        values = self.values.get((number * len(self.settings.attacks) + attack, curve.name))
-        return None if values is None else float(np.mean(late(values)))
-
-    def ideal(self, number: int) -> float | None:
-        """Final accuracy of Ideal SGD, if the file has it."""
-        found = (self.final(number, 0, curve) for curve in self.curves if curve.kind == "ideal")
-        return next(found, None)
-
-    def legal(self, number: int, curve: Curve) -> bool:
-        """Whether the rule bears as many liars as that map has."""
-        return self.settings.algorithm(curve, self.settings.cases()[number * len(self.settings.attacks)]) is not None
-
-    def about_plots(self) -> list[dict[str, Any]]:
-        return [
-            {"n_byzantine": case.n_byzantine, "partition": case.partition, "attack": title}
-            for case, title in zip(self.settings.cases(), self.plots, strict=True)
-        ]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per cell: final accuracy, mean, lowest and highest over the seeds; empty where ``f`` is illegal."""
-        rows = []
-        for number, about in enumerate(self.about_plots()):
-            for curve in self.curves:
-                found = self.values.get((number, curve.name))
-                if found is None and curve.kind == "ideal":
-                    continue
-                finals = np.array([np.nan]) if found is None else late(found).mean(axis=1)
-                cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
-                plain = {key: "" if found is None else float(value) for key, value in cell.items()}
-                legal = self.legal(number // len(self.settings.attacks), curve)
-                rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
-        return rows
-
-    def finals(self) -> list[dict[str, Any]]:
-        """The rows of what was run."""
-        return [row for row in self.rows() if row["mean"] != ""]
-
-    def table(self, *, markdown: bool = False) -> str:
-        """Every map as text, in percent: columns are attacks, named above them."""
-        parts = []
-        for number, (q, partition) in enumerate(self.maps()):
-            ideal = self.ideal(number)
-            head = f"q = {q}, {self.settings.words(partition)}"
-            head += "" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}"
-            names = [curve.label for curve in self.rows_shown()]
-            cells = [
-                [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
-                for curve in self.rows_shown()
-            ]
-            if markdown:
-                lines = [f"**{head}**", "", "| | " + " | ".join(self.attacks_shown()) + " |"]
-                lines += ["|---|" + "---:|" * len(self.attacks_shown())]
-                lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in zip(names, cells, strict=True)]
-            else:
-                width = max(map(len, names))
-                # Names of attacks in full where there is room, else as much of them as fits.
-                column = max(6, min(max(map(len, self.attacks_shown())) + 2, (80 - width) // len(self.attacks_shown())))
-                lines = [f"{self.name}: final accuracy in %, {head}"]
-                lines += [" " * width + "".join(f"{name[: column - 1]:>{column}}" for name in self.attacks_shown())]
-                lines += [
-                    f"{name:<{width}}" + "".join(f"{cell:>{column}}" for cell in row)
-                    for name, row in zip(names, cells, strict=True)
-                ]
-            parts.append("\n".join(lines))
-        return "\n\n".join(parts)
-
-    def cell(self, number: int, attack: int, curve: Curve) -> str:
-        """Percent; ``-`` where the rule does not bear so many liars, ``?`` where the run was not finished."""
-        value = self.final(number, attack, curve)
-        if value is not None:
-            return f"{100 * value:.0f}"
-        return "?" if self.legal(number, curve) else "-"
+Loaded = dict[tuple[str, Any], Dataset | str]
 
 
 @dataclass
 class Report:
-    """What a reproduction gave.
+    """The outcome of a reproduction.
 
     Attributes
     ----------
@@ -249,7 +54,7 @@ class Report:
     paths : list of Path
         Every file that was written.
     failed : dict
-        Name -> why there is no such panel.
+        Name -> why the panel is not there, or was not written.
     """
 
     seeds: int
@@ -262,14 +67,14 @@ class Report:
     interrupted: bool = False
 
     def write(self, name: str, write: Callable[[Path], list[Path]], folder: Path) -> None:
-        """Note the files that ``write`` makes in a folder, or that it could not."""
+        """Call ``write(folder)`` and add the files that it returns to ``paths``, or its error to ``failed``."""
         try:
             self.paths += write(folder)
         except OSError as error:
             self.failed[name] = f"could not be written: {error}"
 
     def table(self) -> str:
-        """The claims, and the accuracies of panels about which there are none, as text of at most 80 columns."""
+        """The claims, and the final accuracies of panels without any, as text of at most 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
         judged = {claim.figure for claim in self.claims}
         tables = [panel.table() for name, panel in self.panels.items() if name not in judged]
@@ -292,7 +97,7 @@ def reproduce(
     ----------
     names : "all", or a list of panels and settings files
     seeds : int
-        Runs per algorithm; data are dealt out anew for each. A settings file may ask for fewer.
+        Runs per algorithm, each with a partition of its own. A settings file may limit them.
     quick : bool
         One seed and a fifth of the iterations, for a first look.
     out : path
@@ -320,55 +125,54 @@ def reproduce(
     ----------
     Section "Numerical Experiments" of the paper, Figures ``fig1`` to ``fig5`` and ``fig_ex``.
     """
-    chosen = [names] if isinstance(names, (str, Path)) and names != "all" else FIGURES if names == "all" else names
-    panels = [
-        load_settings(name) for name in dict.fromkeys(n for c in chosen for n in (FIGURES if c == "all" else (c,)))
-    ]
+    chosen = [names] if isinstance(names, (str, Path)) else names
+    every = dict.fromkeys(name for item in chosen for name in (FIGURES if item == "all" else (item,)))
+    panels = {}
+    for name in every:
+        settings = load_settings(name)
+        if settings.name in panels:
+            raise ValueError(f"names: two panels are called {settings.name!r}")
+        panels[settings.name] = settings.quick() if quick else settings
     count = 1 if quick else check_int(seeds, "seeds", low=1)
-    if quick:
-        panels = [settings.quick() for settings in panels]
-    repeated = {s.name for s in panels if sum(s.name == other.name for other in panels) > 1}
-    if repeated:
-        raise ValueError(f"names: two panels are called {min(repeated)!r}")
     folder = Path(out)
     prepare_folder(folder, "out")
     prepare(folder / "claims.json", "out")
     report = Report(count, quick)
     begun = time.perf_counter()
-    jobs: list[_Job] = []
-    loaded: dict[tuple[str, Any], Dataset | str] = {}
-    for settings in panels:
+    runs: dict[Place, dict[str, Any]] = {}
+    loaded: Loaded = {}
+    for settings in panels.values():
         try:
-            jobs += _jobs(settings, count, data_dir, loaded)
+            runs |= _runs(settings, range(min(count, settings.seeds or count)), data_dir, loaded)
         except (OSError, ValueError) as error:
             report.failed[settings.name] = str(error)
-    done: dict[str, dict[int, Result]] = {}
+    places = list(runs)
+    done: dict[str, dict[Place, Result]] = {name: {} for name in panels}
+
+    def panel_of(name: str) -> Panel:
+        return _panel(panels[name], {place: done[name][place] for place in places if place in done[name]}, quick)
 
     def keep(number: int, result: Result | Exception) -> None:
-        name = jobs[number].settings.name
+        name = places[number].panel
         if isinstance(result, Exception):
             report.failed.setdefault(name, str(result))
             return
-        done.setdefault(name, {})[number] = result
-        mine = [n for n, job in enumerate(jobs) if job.settings.name == name]
-        if len(done[name]) == len(mine):
-            panel = _panel([(jobs[n], done[name][n]) for n in mine], quick)
-            report.panels[name] = panel
-            report.write(name, panel.write, folder)
+        done[name][places[number]] = result
+        if len(done[name]) == sum(place.panel == name for place in places):
+            report.panels[name] = panel_of(name)
+            report.write(name, report.panels[name].write, folder)
             del done[name]
 
     try:
-        simulate_many([job.config for job in jobs], progress=progress, on_result=keep)
+        simulate_many(list(runs.values()), progress=progress, on_result=keep)
     except KeyboardInterrupt:
         report.interrupted = True
-        for settings in panels:
-            if settings.name not in report.panels:
-                report.failed.setdefault(settings.name, "interrupted")
-                if settings.heat_map and settings.name in done:  # the cells that are finished
-                    finished = sorted(done[settings.name].items())
-                    panel = _panel([(jobs[n], result) for n, result in finished], quick)
-                    report.write(settings.name, panel.write, folder)
-    report.panels = {s.name: report.panels[s.name] for s in panels if s.name in report.panels}
+        for name, settings in panels.items():
+            if name not in report.panels:
+                report.failed.setdefault(name, "interrupted")
+                if settings.heat_map and done[name]:  # the cells that are finished
+                    report.write(name, panel_of(name).write, folder)
+    report.panels = {name: report.panels[name] for name in panels if name in report.panels}
     report.claims = check_claims(report.panels)
     report.seconds = time.perf_counter() - begun
     record = {
@@ -397,7 +201,7 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     ----------
     settings : Settings
     seed : int
-        Of partition and run; where nothing is random it changes nothing.
+        Of partition and run; without effect on the example, in which nothing is random.
     data_dir : path, optional
         Where the data is.
 
@@ -413,75 +217,50 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     ['admm, small-value attack', 'rsa, small-value attack']
     """
     cases = settings.cases()
-    jobs = _jobs(replace(settings, seeds=None), seed + 1, data_dir, {})
-    last = max(job.seed for job in jobs)
 
-    def name(job: _Job) -> str:
-        case = cases[job.plot]
-        parts = [job.curve.name, *([_attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
+    def name(place: Place) -> str:
+        case = cases[place.plot]
+        parts = [place.curve, *([catalogue.attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
         return ", ".join([*parts, *([f"q = {case.n_byzantine}, {case.partition}"] if settings.heat_map else [])])
 
-    return {name(job): job.config for job in jobs if job.seed == last}
+    return {name(place): run for place, run in _runs(settings, [seed], data_dir, {}).items()}
 
 
-@dataclass(frozen=True)
-class _Job:
-    settings: Settings
-    plot: int
-    curve: Curve
-    seed: int
-    config: dict[str, Any]
-
-
-def _jobs(settings: Settings, seeds: int, data_dir: Any, loaded: dict[tuple[str, Any], Dataset | str]) -> list[_Job]:
-    common: dict[str, Any] = {
-        "iterations": settings.iterations,
-        "eval_every": settings.eval_every,
-        "batch_size": settings.batch_size,
-        "rho": settings.rho,
-    }
+def _runs(settings: Settings, seeds: Sequence[int], data_dir: Any, loaded: Loaded) -> dict[Place, dict[str, Any]]:
+    """Every run of a panel, as arguments of ``simulate``."""
     if settings.quadratic:
-        example = settings.quadratic
-        common |= {
-            "loss": settings.loss(),
-            "x0_init": [example["x0"]],
-            "x_init": [[value] for value in example["x"]],
-            "first_k": example["first_k"],
-            "dtype": "float64",
-            "record": "trajectory",
-        }
-        shares: dict[tuple[str, int], dict[str, Any]] = {(settings.partition, 0): {}}  # nothing in it is random
+        data: dict[tuple[str, int], dict[str, Any]] = {(settings.partition, 0): {}}  # nothing in it is random
     else:
         dataset = _load(settings, data_dir, loaded)
-        shares = {
+        data = {
             (kind, seed): {"dataset": dataset, "parts": make_parts(settings, dataset, seed, kind)}
             for kind in dict.fromkeys(case.partition for case in settings.cases())
-            for seed in range(min(seeds, settings.seeds or seeds))
+            for seed in seeds
         }
-    return [
-        _Job(
-            settings,
-            plot,
-            curve,
-            seed,
-            common
-            | share
-            | {"algorithm": algorithm, "attack": case.attack, "n_byzantine": case.n_byzantine, "seed": seed},
-        )
+    common = settings.arguments()
+    return {
+        Place(settings.name, plot, curve.name, seed): {
+            **common,
+            **parts,
+            "algorithm": algorithm,
+            "attack": case.attack,
+            "n_byzantine": case.n_byzantine,
+            "seed": seed,
+        }
         for plot, case in enumerate(settings.cases())
         for curve in settings.all_curves()
         if (algorithm := settings.algorithm(curve, case)) is not None
-        for (kind, seed), share in shares.items()
+        for (kind, seed), parts in data.items()
         if kind == case.partition
-    ]
+    }
 
 
-def _load(settings: Settings, data_dir: Any, loaded: dict[tuple[str, Any], Dataset | str]) -> Dataset:
-    """Each data set once, also when it is not there."""
+def _load(settings: Settings, data_dir: Any, loaded: Loaded) -> Dataset:
+    """The data of a panel. Each data set is looked for once, also if it is not found."""
     key = (settings.dataset, settings.scale)
     if key not in loaded:
         try:
-            loaded[key] = datasets.load(settings.dataset, data_dir=data_dir, scale=settings.scale)
+            loaded[key] = catalogue.load_dataset(settings.dataset, data_dir=data_dir, scale=settings.scale)
         except (OSError, ValueError) as error:
             loaded[key] = str(error)
     found = loaded[key]
@@ -490,33 +269,24 @@ def _load(settings: Settings, data_dir: Any, loaded: dict[tuple[str, Any], Datas
     return found
 
 
-def _panel(runs: list[tuple[_Job, Result]], quick: bool) -> Panel:
-    settings = runs[0][0].settings
+def _panel(settings: Settings, results: dict[Place, Result], quick: bool) -> Panel:
     values: dict[tuple[int, str], list[Array]] = {}
-    for job, result in runs:
+    for place, result in results.items():
         curve = result.trajectory["x0"][:, 0] if settings.quadratic and result.trajectory else result.accuracy
-        values.setdefault((job.plot, job.curve.name), []).append(curve)
-    kind, title = (HeatMap, _attack_name) if settings.heat_map else (Panel, _attack_title)
+        values.setdefault((place.plot, place.curve), []).append(curve)
+    kind, title = (HeatMap, _attack_name) if settings.heat_map else (Panel, catalogue.attack_title)
     return kind(
         settings=settings,
         plots=[title(case.attack) for case in settings.cases()],
         curves=list(settings.all_curves()),
-        iterations=runs[0][1].iterations,
+        iterations=next(iter(results.values())).iterations,
         values={key: np.array(curves) for key, curves in values.items()},
         seeds=max(len(curves) for curves in values.values()),
-        seconds=sum(result.seconds for _, result in runs),
+        seconds=sum(result.seconds for result in results.values()),
         quick=quick,
     )
 
 
 def _attack_name(attack: Attack | None) -> str:
-    """As in the settings file."""
-    return next((name for name, kind in ATTACKS.items() if kind is type(attack)), "none")
-
-
-def _attack_title(attack: Attack | None) -> str:
-    if attack is None:
-        return "no attack"
-    words = {"SmallValue": "small-value attack", "LargeValue": "large-value attack", "SignFlip": "sign-flipping attack"}
-    name = type(attack).__name__
-    return words.get(name, f"{name} attack")
+    """As in a settings file."""
+    return "none" if attack is None else catalogue.hyphenated(type(attack).__name__)

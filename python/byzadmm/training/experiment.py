@@ -18,14 +18,57 @@ from byzadmm._internal.description import describe, settings_of
 from byzadmm._internal.validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.attacks import HONEST, Attack, Spec
+from byzadmm.catalogue.entries import LOSSES
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss, Samples
-from byzadmm.losses.softmax import Softmax
 from byzadmm.training.workers import Group
 
-__all__ = ["Experiment"]
+__all__ = ["DEFAULTS", "Experiment", "check_byzantine", "check_settings"]
 
 _MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
+
+
+#: The settings of a run that are plain values, each with its default.
+DEFAULTS: dict[str, Any] = {
+    "dtype": "float32",
+    "batch_size": 32,
+    "seed": 0,
+    "threads": 0,
+    "rho": 0.01,
+    "first_k": 1,
+    "iterations": 1000,
+    "eval_every": 50,
+    "record": None,
+}
+
+_CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
+    "dtype": lambda value, dtype: dtype,
+    "batch_size": lambda value, _: check_int(value, "batch_size", low=1),
+    "seed": lambda value, _: check_int(value, "seed", low=0, high=2**64 - 1),
+    "threads": lambda value, _: check_threads(value),
+    "rho": lambda value, dtype: check_real(value, "rho", low=0.0, dtype=dtype),
+    "first_k": lambda value, _: check_int(value, "first_k", low=0, high=_MAX_ITERATIONS),
+    "iterations": lambda value, _: check_int(value, "iterations", low=0, high=_MAX_ITERATIONS),
+    "eval_every": lambda value, _: check_int(value, "eval_every", low=1),
+    "record": lambda value, _: None if value is None else check_choice(value, "record", ("trajectory",)),
+}
+
+
+def check_settings(**settings: Any) -> dict[str, Any]:
+    """All of :data:`DEFAULTS`, checked, with the values of ``settings`` where there are any.
+
+    Examples
+    --------
+    >>> from byzadmm.training.experiment import check_settings
+    >>> check_settings(batch_size=8)["batch_size"], check_settings()["rho"]
+    (8, 0.01)
+    """
+    for name in settings:
+        if name not in DEFAULTS:
+            raise TypeError(f"Experiment() got an unexpected keyword argument {name!r}")
+    given = DEFAULTS | settings
+    dtype = _float_type(given["dtype"])
+    return {name: check(given[name], dtype) for name, check in _CHECKS.items()}
 
 
 class Experiment:
@@ -33,60 +76,49 @@ class Experiment:
 
     Parameters
     ----------
-    dataset, parts
+    dataset, parts, algorithm, attack, n_byzantine, byzantine, loss, x0_init, x_init, optimum
         As in ``simulate``.
-    settings : mapping, optional
-        The other arguments of ``simulate`` by name; they can be given as keywords as well.
     wire : None, "float32" or "float64"
-        Type of the numbers that travel where the workers are in other processes; the run's own by default.
+        Type of the numbers that travel where the workers are in other processes; by default that of the run.
+    settings
+        The plain settings of ``simulate``, those of :data:`DEFAULTS`.
 
     Attributes
     ----------
     m, d : int
         Workers and parameters.
     byzantine : list of int
-        The workers that attack, or that Ideal SGD leaves out; without an attack a Byzantine worker is a regular one.
+        The workers that attack, or that take no part in Ideal SGD; without an attack a Byzantine worker is a regular
+        one.
     native_loss, native_attack
-        What the fused loop is told, None where only Python knows it.
+        Loss and attack of the fused loop, None where only Python can compute them.
     """
+
+    dtype: np.dtype[Any]
+    batch_size: int
+    seed: int
+    threads: int
+    rho: float
+    first_k: int
+    iterations: int
+    eval_every: int
+    record: str | None
 
     def __init__(
         self,
         dataset: Dataset | None,
         parts: Sequence[Any] | None,
-        settings: Mapping[str, Any] | None = None,
-        wire: str | None = None,
-        **more: Any,
-    ) -> None:
-        self._check(dataset, parts, **(dict(settings or {}) | more))
-        self.wire = np.dtype(
-            self.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
-        ).newbyteorder("<")
-        if self.shrink:
-            check_real(self.algorithm.bound(), "the bound of a message", low=0.0, strict=True, dtype=self.wire)
-
-    def _check(
-        self,
-        dataset: Any,
-        parts: Any,
         *,
-        algorithm: Any,
-        attack: Any = None,
-        n_byzantine: Any = 0,
-        byzantine: Any = None,
-        iterations: Any = 1000,
-        batch_size: Any = 32,
-        rho: Any = 0.01,
-        eval_every: Any = 50,
-        seed: Any = 0,
-        dtype: Any = "float32",
-        threads: Any = 0,
+        algorithm: Algorithm,
+        attack: Callable[..., Any] | None = None,
+        n_byzantine: int = 0,
+        byzantine: Sequence[int] | None = None,
         loss: Any = "softmax",
         x0_init: Any = None,
         x_init: Any = None,
-        first_k: Any = 1,
-        record: Any = None,
         optimum: Any = None,
+        wire: str | None = None,
+        **settings: Any,
     ) -> None:
         if not isinstance(algorithm, Algorithm):
             raise TypeError(
@@ -99,19 +131,11 @@ class Experiment:
         self.algorithm: Algorithm = algorithm
         self.attack: Callable[..., Any] | None = attack
         self.dataset: Dataset | None = dataset
-        self.dtype = _float_type(dtype)
-        self.batch_size = check_int(batch_size, "batch_size", low=1)
-        self.seed = check_int(seed, "seed", low=0, high=2**64 - 1)
-        self.threads = check_threads(threads)
-        self.rho = check_real(rho, "rho", low=0.0, dtype=self.dtype)
-        self.first_k = check_int(first_k, "first_k", low=0, high=_MAX_ITERATIONS)
-        self.iterations = check_int(iterations, "iterations", low=0, high=_MAX_ITERATIONS)
-        self.eval_every = check_int(eval_every, "eval_every", low=1)
-        self.record = None if record is None else check_choice(record, "record", ("trajectory",))
+        vars(self).update(check_settings(**settings))
         self.loss: Any = self._make_loss(dataset, parts, loss)
         self.m = check_int(self.loss.n_workers, "loss.n_workers", low=1)
         self.d = check_int(self.loss.dim, "loss.dim", low=1)
-        self.named_byzantine = _check_byzantine(n_byzantine, byzantine, self.m)
+        self.named_byzantine = check_byzantine(n_byzantine, byzantine, self.m)
         active = self.named_byzantine if attack is not None or algorithm.ideal else []
         self.byzantine = active
         self.native_attack: Spec | None = HONEST if attack is None else None
@@ -142,6 +166,11 @@ class Experiment:
         if self.x_init is not None and not self.has_models:
             raise ValueError(f"x_init: {type(algorithm).__name__}'s workers have no models of their own")
         self.optimum = None if optimum is None else checked_vector(optimum, "optimum", self.d)
+        self.wire = np.dtype(
+            self.dtype if wire is None else check_choice(wire, "wire", ("float32", "float64"))
+        ).newbyteorder("<")
+        if self.shrink:
+            check_real(algorithm.bound(), "the bound of a message", low=0.0, strict=True, dtype=self.wire)
 
     def roles(self, state: dict[str, Any]) -> _core.Roles:
         """Who is Byzantine and what those send, for a fused loop; it writes whom the master eliminates into state."""
@@ -167,10 +196,10 @@ class Experiment:
 
     def _make_loss(self, dataset: Any, parts: Any, loss: Any) -> Any:
         if isinstance(loss, str):
-            check_choice(loss, "loss", ("softmax",))
+            check_choice(loss, "loss", LOSSES)
             if dataset is None or parts is None:
-                raise TypeError("loss: 'softmax' needs a dataset and parts")
-            return Softmax(dataset, parts, self.batch_size, self.seed, threads=self.threads)
+                raise TypeError(f"loss: {loss!r} needs a dataset and parts")
+            return LOSSES[loss](dataset, parts, self.batch_size, self.seed, threads=self.threads)
         if not isinstance(loss, Loss):
             raise TypeError(
                 f"loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim, n_workers and gradient; "
@@ -234,7 +263,8 @@ class Experiment:
         return hashlib.sha256(repr((sorted(same.items()), arrays)).encode()).hexdigest()
 
 
-def _check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
+def check_byzantine(n_byzantine: Any, byzantine: Any, m: int) -> list[int]:
+    """The Byzantine ones of ``m`` workers: those that are named, or the last ``n_byzantine``."""
     q = check_int(n_byzantine, "n_byzantine", low=0, high=m)
     if byzantine is None:
         return list(range(m - q, m))

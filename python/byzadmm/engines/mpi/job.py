@@ -115,7 +115,7 @@ class Job:
         self._runs += 1
 
         def build() -> Experiment:
-            return Experiment(dataset, parts, {"threads": 1} | settings, wire)
+            return Experiment(dataset, parts, wire=wire, **({"threads": 1} | settings))
 
         if self._worker is not None:
             self._worker.serve(number, build, checkpoint)

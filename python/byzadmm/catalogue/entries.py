@@ -1,0 +1,264 @@
+"""What each name stands for: algorithms, rules, attacks, step sizes, partitions and losses."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from byzadmm import aggregate, aggregators, losses, partition, steps
+from byzadmm import attacks as _attacks
+from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
+
+if TYPE_CHECKING:
+    from byzadmm.catalogue.presets import Preset
+
+__all__ = [
+    "LOSSES",
+    "PAPER",
+    "PARTITIONS",
+    "REQUIRED",
+    "STEPS",
+    "AlgorithmEntry",
+    "Entry",
+    "Style",
+    "algorithms",
+    "attacks",
+    "first_line",
+    "hyphenated",
+    "links",
+    "options",
+    "rules",
+]
+
+#: In the place of a default: the setting has none and must be given.
+REQUIRED: Any = MISSING
+
+# Fields of a rule that are no settings of text: arrays, generators, and what a run decides.
+_NOT_SETTINGS = ("center", "nonfinite", "rng", "weights")
+
+
+def hyphenated(name: str) -> str:
+    """The command line's spelling of a class or function: lower case, words joined by hyphens.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import hyphenated
+    >>> hyphenated("SignFlip"), hyphenated("ALIE"), hyphenated("geometric_median")
+    ('sign-flip', 'alie', 'geometric-median')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+
+
+def first_line(part: Any) -> str:
+    """The first line of the documentation of a class or function."""
+    return (inspect.getdoc(part) or "").partition("\n")[0].replace("`", "")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a name stands for.
+
+    Attributes
+    ----------
+    make : callable
+        Called with the settings as keywords.
+    settings : dict
+        Setting -> default, or :data:`REQUIRED`, in the order in which values can be given without their names.
+    about : str
+        One line for lists.
+    """
+
+    make: Callable[..., Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Style:
+    """Color, line and marker of a curve, as matplotlib takes them."""
+
+    color: str
+    line: Any
+    marker: str
+
+
+@dataclass(frozen=True)
+class AlgorithmEntry:
+    """What the name of an algorithm stands for.
+
+    Attributes
+    ----------
+    kind : class
+    label : str
+        What it is called in a picture.
+    required, optional : tuple of str
+        Its settings in a settings file; on the command line all are optional, as ``suited`` has the others.
+    suited : callable
+        The algorithm with the settings of a :class:`byzadmm.catalogue.Preset`.
+    tuned : tuple of str
+        What a search varies: ``lam``, ``beta``, ``step`` (``step / sqrt k``), and ``slope``, the factor of ``sqrt k``
+        in both steps of ADMM. :meth:`byzadmm.catalogue.Preset.ranges` has a range for each.
+    style : Style or None
+        Its color, line and marker; None: a free one.
+    fixed : dict
+        Arguments of ``kind`` that make it this algorithm.
+    about : str
+        One line for lists.
+    """
+
+    kind: type[Algorithm]
+    label: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    suited: Callable[[Preset], Algorithm]
+    tuned: tuple[str, ...] = ("step",)
+    style: Style | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.required, *self.optional)
+
+    def build(self, given: Mapping[str, Any]) -> Algorithm:
+        """The algorithm with these settings."""
+        made: Algorithm = self.kind(**{**self.fixed, **given})
+        return made
+
+
+_MEMORY = ("momentum", "variance_reduction")
+
+# Colors of Okabe and Ito, which color-blind readers tell apart.
+_ALGORITHMS = {
+    "admm": AlgorithmEntry(
+        ADMM,
+        "ADMM",
+        ("lam", "beta", "master_step", "worker_step"),
+        (),
+        lambda preset: preset.admm,
+        ("lam", "beta", "slope"),
+        Style("#D55E00", "-", "o"),
+        about=first_line(ADMM),
+    ),
+    "rsa": AlgorithmEntry(
+        RSA,
+        "RSA",
+        ("lam",),
+        ("step", "master_step", "worker_step"),
+        lambda preset: preset.rsa,
+        ("lam", "step"),
+        Style("#0072B2", "--", "s"),
+        about=first_line(RSA),
+    ),
+    "sgd": AlgorithmEntry(
+        SGD,
+        "SGD",
+        ("step",),
+        ("rule", "f", *_MEMORY),
+        lambda preset: SGD(step=preset.step),
+        style=Style("#999999", "-.", "x"),
+        about=first_line(SGD),
+    ),
+    "ideal": AlgorithmEntry(
+        SGD,
+        "Ideal SGD",
+        ("step",),
+        _MEMORY,
+        lambda preset: SGD(step=preset.step, ideal=True),
+        style=Style("#000000", ":", "*"),
+        fixed={"ideal": True},
+        about="SGD without the Byzantine workers: the reference of every comparison.",
+    ),
+}
+
+# SGD with these rules has a label and a style of its own.
+_RULE_LOOKS = {
+    "geometric-median": ("Geometric median", Style("#009E73", (0, (5, 1)), "^")),
+    "median": ("Median", Style("#CC79A7", (0, (3, 1, 1, 1)), "v")),
+    "trimmed-mean": ("Trimmed mean", Style("#56B4E9", (0, (1, 1)), "D")),
+}
+
+#: What the paper compares, besides Ideal SGD.
+PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
+
+
+def algorithms() -> dict[str, AlgorithmEntry]:
+    """ADMM, RSA, SGD, Ideal SGD, and SGD with each rule but the mean under the name of the rule."""
+    return _ALGORITHMS | {name: _with_rule(name, entry) for name, entry in rules().items() if name != "mean"}
+
+
+def _with_rule(name: str, entry: Entry) -> AlgorithmEntry:
+    label, style = _RULE_LOOKS.get(name, (name, None))
+    rule = name.replace("-", "_")
+    return AlgorithmEntry(
+        SGD,
+        label,
+        ("step", *(["f"] if "f" in entry.settings else [])),
+        _MEMORY,
+        lambda preset: SGD(step=preset.step, rule=rule),
+        style=style,
+        fixed={"rule": rule},
+        about=f"SGD with this rule. {entry.about}",
+    )
+
+
+def options() -> tuple[str, ...]:
+    """Every setting that an algorithm takes from an option of the command line."""
+    every = dict.fromkeys(name for entry in algorithms().values() for name in entry.settings)
+    return tuple(name for name in every if name != "rule")
+
+
+def rules() -> dict[str, Entry]:
+    """Every rule that gives a vector."""
+    return {hyphenated(name): _rule(kind) for name, kind in aggregators.RULES.items()}
+
+
+def links() -> dict[str, Entry]:
+    """Rules and pre-aggregations, the parts of a chain: by the name of the function, then by that of the class."""
+    kinds = {**aggregators.RULES, **aggregators.PRE_AGGREGATORS}
+    by_function = {hyphenated(name): _rule(kind) for name, kind in kinds.items()}
+    return by_function | {hyphenated(kind.__name__): _rule(kind) for kind in kinds.values()}
+
+
+def _rule(kind: type[aggregators.Aggregator]) -> Entry:
+    return Entry(kind, _fields(kind), first_line(getattr(aggregate, kind.rule)))
+
+
+def attacks() -> dict[str, Entry]:
+    """Every attack of ``byzadmm.attacks``."""
+    return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_attacks.REGISTRY.items())}
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """The settings of a dataclass."""
+    return {
+        item.name: item.default_factory() if item.default_factory is not MISSING else item.default
+        for item in fields(kind)
+        if item.init and item.name not in _NOT_SETTINGS
+    }
+
+
+#: Step sizes.
+STEPS: dict[str, Entry] = {
+    "constant": Entry(steps.constant, {"a": REQUIRED}, first_line(steps.constant)),
+    "inv-linear": Entry(
+        steps.inv_linear, {"c": REQUIRED, "b": REQUIRED, "cap": math.inf}, first_line(steps.inv_linear)
+    ),
+    "inv-sqrt": Entry(steps.inv_sqrt, {"c0": REQUIRED, "c1": REQUIRED}, first_line(steps.inv_sqrt)),
+    "power": Entry(steps.power, {"c": REQUIRED, "p": 0.5}, first_line(steps.power)),
+}
+
+#: How the samples are divided among the workers; labels, number of workers and seed come from the run.
+PARTITIONS: dict[str, Entry] = {
+    "iid": Entry(partition.iid, {}, first_line(partition.iid)),
+    "by-label": Entry(partition.by_label, {"per_label": 2}, first_line(partition.by_label)),
+    "dirichlet": Entry(partition.dirichlet, {"alpha": 0.5}, first_line(partition.dirichlet)),
+}
+
+#: Losses that a name stands for; they are made of a data set and its parts.
+LOSSES: dict[str, type[losses.Softmax]] = {"softmax": losses.Softmax}

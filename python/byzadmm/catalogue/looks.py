@@ -1,0 +1,124 @@
+"""What things are called and how they look in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from byzadmm.attacks import Attack
+from byzadmm.catalogue.entries import Style, algorithms
+
+__all__ = ["LABELS", "STYLES", "attack_title", "label_of", "styles"]
+
+#: What an algorithm is called in a picture; others go by the name that was typed.
+LABELS: dict[str, str] = {name: entry.label for name, entry in algorithms().items() if entry.label != name}
+
+#: Color, line and marker of an algorithm in every picture.
+STYLES: dict[str, Style] = {name: entry.style for name, entry in algorithms().items() if entry.style is not None}
+
+# For algorithms without a style of their own, in this order; none of them looks like ADMM, RSA, SGD or Ideal.
+_OTHERS = (
+    Style("#E69F00", "-", "P"),
+    Style("#56B4E9", "--", "D"),
+    Style("#009E73", "-.", "^"),
+    Style("#CC79A7", ":", "v"),
+    Style("#332288", (0, (5, 1)), "X"),
+    Style("#44AA99", (0, (3, 1, 1, 1)), "p"),
+    Style("#882255", (0, (1, 1)), "h"),
+    Style("#999933", (0, (5, 1, 1, 1, 1, 1)), "<"),
+    Style("#661100", (0, (8, 2)), ">"),
+)
+
+# Once these are used: the same colors with other lines.
+_MORE = [
+    replace(style, line=_OTHERS[(place + turn) % len(_OTHERS)].line)
+    for turn in range(1, len(_OTHERS))
+    for place, style in enumerate(_OTHERS)
+]
+
+_ATTACK_TITLES = {
+    "LargeValue": "large-value attack",
+    "SignFlip": "sign-flipping attack",
+    "SmallValue": "small-value attack",
+}
+
+
+def styles(names: Sequence[str], taken: Collection[str] = ()) -> dict[str, Style]:
+    """A style for each name: its own, or one whose color is free as long as there are any.
+
+    Parameters
+    ----------
+    names : list of str
+        Those of :data:`STYLES` have a style of their own.
+    taken : colors that are in the picture already
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> {name: style.color for name, style in catalogue.styles(["krum", "admm", "bulyan"]).items()}
+    {'krum': '#E69F00', 'admm': '#D55E00', 'bulyan': '#56B4E9'}
+    """
+    used = [color.upper() for color in taken]
+    chosen = {name: STYLES[name] for name in names if name in STYLES and STYLES[name].color not in used}
+    used += [style.color for style in chosen.values()]
+    for name in dict.fromkeys(names):
+        if name not in chosen:
+            free = [style for style in _OTHERS if style.color not in used]
+            start = len(used) % len(_MORE)
+            free += [style for style in _MORE[start:] + _MORE[:start] if style not in chosen.values()]
+            chosen[name] = (free or _MORE)[0]
+            used.append(chosen[name].color)
+    return {name: chosen[name] for name in names}
+
+
+def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and label of the algorithm that a result's config describes.
+
+    Parameters
+    ----------
+    algorithm : dict
+        ``result.config["algorithm"]``.
+
+    Returns
+    -------
+    name, label : str
+        The name is a key of :data:`STYLES` where there is one.
+
+    Examples
+    --------
+    >>> from byzadmm import SGD, catalogue
+    >>> catalogue.label_of(SGD(rule="krum", f=8, momentum=0.9).describe())
+    ('krum', 'krum, momentum 0.9')
+    >>> catalogue.label_of(SGD(rule="median").describe())
+    ('median', 'Median')
+    """
+    name = str(algorithm.get("name")).lower()
+    rule = algorithm.get("rule", "mean")
+    if algorithm.get("ideal"):
+        name = "ideal"
+    elif rule != "mean":
+        name = "+".join(map(str, rule if isinstance(rule, (list, tuple)) else [rule]))
+        name = name.replace("_", "-").replace("nearest-neighbor-mixing", "nnm")
+    more = [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
+    more += [str(algorithm["variance_reduction"])] if algorithm.get("variance_reduction") else []
+    return name, ", ".join([LABELS.get(name, name), *more])
+
+
+def attack_title(attack: Attack | None) -> str:
+    """What an attack is called above a plot.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks, catalogue
+    >>> catalogue.attack_title(attacks.SignFlip()), catalogue.attack_title(None)
+    ('sign-flipping attack', 'no attack')
+    """
+    if attack is None:
+        return "no attack"
+    name = type(attack).__name__
+    return _ATTACK_TITLES.get(name, f"{name} attack")

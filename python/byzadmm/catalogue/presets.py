@@ -1,0 +1,168 @@
+"""Data sets by name, and the settings of every algorithm that suit them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from byzadmm import datasets, steps
+from byzadmm._internal.validation import check_choice
+from byzadmm.algorithms import ADMM, RSA
+from byzadmm.catalogue.entries import hyphenated
+from byzadmm.datasets import Dataset
+
+__all__ = ["PRESETS", "Preset", "dataset_name", "load_dataset", "preset_for"]
+
+_MEASURED_ROWS = 5000
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings of every algorithm that suit a data set.
+
+    Attributes
+    ----------
+    length : float
+        Mean squared length of a sample, as the learner sees it, for which the settings are.
+    admm, rsa : settings of the two
+    step : of SGD with any rule, and of Ideal SGD
+    scale : number or word with which the command line loads the data, None for the data set's own
+    iterations : int
+        How long the command line trains.
+    """
+
+    length: float
+    admm: ADMM
+    rsa: RSA
+    step: steps.Step
+    scale: float | str | None = None
+    iterations: int = 1000
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Where a search looks by default: from a tenth of these settings to ten times them.
+
+        Returns
+        -------
+        dict
+            ``lam``, ``beta``, ``step`` and ``slope`` (:class:`byzadmm.catalogue.AlgorithmEntry`) -> lowest and highest.
+
+        Examples
+        --------
+        >>> from byzadmm.catalogue import PRESETS
+        >>> PRESETS["mnist"].ranges()["step"]
+        (1e-05, 0.01)
+        """
+        inverse = [1 / self.admm.worker_step(k) for k in (1, 4)]  # c0 + c1 sqrt k
+        known = {
+            "lam": (self.admm.lam, self.rsa.lam),
+            "beta": (self.admm.beta,),
+            "step": (self.step(1), self.rsa.master_step(1)),
+            "slope": (inverse[1] - inverse[0],),
+        }
+        return {
+            name: (float(f"{min(values) / 10:.6g}"), float(f"{10 * max(values):.6g}")) for name, values in known.items()
+        }
+
+
+def _small(length: float, curvature: float = 1.0, element: float = 1.0) -> Preset:
+    """Settings for digits, chosen on a validation split under sign-flipping (docs/cli.md), carried over to other data.
+
+    A sample ``a`` has the gradient ``(p - e_y) [a, 1]^T``. If features grow s-fold, so do gradients and what bounds
+    them (``element``), models shrink s-fold, and curvature grows s^2-fold.
+    """
+    return Preset(
+        length,
+        admm=ADMM(
+            lam=0.01 * element,
+            beta=0.5 * curvature,
+            master_step=steps.inv_sqrt(10 * curvature, 0.3 * curvature),
+            worker_step=steps.inv_sqrt(0.5 * curvature, 0.3 * curvature),
+        ),
+        rsa=RSA(lam=0.014 * element, step=steps.power(3.0 / curvature)),
+        step=steps.power(10.0 / curvature),
+    )
+
+
+_DIGITS, _DIGITS_FEATURES = _small(15.0), 64
+_PIXELS = Preset(  # pixels 0..255 and the steps printed for the sign-flipping attack on MNIST (fig2a)
+    5.7e6,
+    admm=ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2, 5), worker_step=steps.inv_sqrt(0.1, 5)),
+    rsa=RSA(lam=0.07, step=steps.power(1e-3)),
+    step=steps.power(1e-4),
+    scale=1.0,
+)
+
+#: Settings by the data set's name on the command line.
+PRESETS: dict[str, Preset] = {
+    "digits": _DIGITS,
+    "synthetic": replace(_DIGITS, length=29.0),
+    "mnist": _PIXELS,
+    "fashion-mnist": replace(_PIXELS, length=1.05e7),
+    "covtype": replace(_DIGITS, length=54.0, rsa=RSA(lam=0.01, step=steps.power(1.0)), step=steps.power(3.0)),
+}
+
+
+def dataset_name(text: str, what: str = "dataset") -> str:
+    """The name of a data set, written with hyphens or underscores; an unknown one is a ValueError.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.dataset_name("fashion_mnist")
+    'fashion-mnist'
+    """
+    return check_choice(hyphenated(text) if isinstance(text, str) else text, what, PRESETS)
+
+
+def load_dataset(name: str, *, data_dir: Any = None, scale: Any = None) -> Dataset:
+    """:func:`byzadmm.datasets.load` by the catalogue's name."""
+    return datasets.load(dataset_name(name).replace("-", "_"), data_dir=data_dir, scale=scale)
+
+
+def preset_for(data: Dataset) -> Preset:
+    """Settings for softmax regression on a data set.
+
+    Those of :data:`PRESETS` for a data set of that name and of about that length of samples (within a factor of two);
+    otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
+    sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of ``byzadmm.datasets``.
+
+    Returns
+    -------
+    Preset
+
+    Raises
+    ------
+    ValueError
+        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue, datasets
+    >>> catalogue.preset_for(datasets.load("digits")).admm.lam
+    0.01
+    >>> round(catalogue.preset_for(datasets.load("digits", scale="raw")).admm.lam, 3)
+    0.16
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data: expected a Dataset of byzadmm.datasets, got {type(data).__name__}")
+    rows = data.train_x[:: -(-len(data.train_x) // _MEASURED_ROWS)].astype(np.float64)
+    with np.errstate(over="ignore"):
+        length = float(np.mean(np.sum(np.square(data.scale * rows), axis=1)))
+    known = PRESETS.get(data.name.replace("_", "-"))
+    if known is not None and 0.5 <= length / known.length <= 2.0:
+        return known
+    if not 0.99 <= length < math.inf:  # standardized data with one feature has 1, up to rounding
+        raise ValueError(
+            f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
+            "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"
+        )
+    element = math.sqrt(length / data.n_features / (_DIGITS.length / _DIGITS_FEATURES))
+    return _small(length, (length + 1) / (_DIGITS.length + 1), element)

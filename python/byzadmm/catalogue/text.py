@@ -1,0 +1,206 @@
+"""Objects from text such as ``gaussian:std=50``, ``inv-sqrt:10,1``, ``clip:max-norm=10+nnm+krum`` or ``admm``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from byzadmm import aggregators, steps
+from byzadmm._internal.validation import check_choice, check_real
+from byzadmm.algorithms import SGD, Algorithm
+from byzadmm.attacks import Attack
+from byzadmm.catalogue.entries import REQUIRED, STEPS, Entry, algorithms, attacks, hyphenated, links
+from byzadmm.catalogue.presets import Preset
+
+__all__ = ["hyphenated", "make_algorithm", "make_attack", "make_rule", "make_step", "parse", "takes_f"]
+
+
+def parse(
+    text: str, what: str, table: Mapping[str, Entry], *, defaults: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Name and settings in ``name:value,key=value``, checked against the settings of the name's entry.
+
+    Parameters
+    ----------
+    text : str
+        A name of ``table``; after a colon, values in order or by key.
+    what : str
+        The argument's name in error messages.
+    table : mapping
+        Name -> Entry.
+    defaults : mapping, optional
+        Values of settings that the text does not give, used where the entry has such a setting.
+
+    Returns
+    -------
+    name, settings : str and dict
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.parse("gaussian:std=50", "attack", catalogue.attacks())
+    ('gaussian', {'std': 50})
+    """
+    head, colon, tail = text.partition(":")
+    name = check_choice(hyphenated(head.strip()), what, table)
+    known = table[name].settings
+    free = list(known)
+    settings: dict[str, Any] = {}
+    for position, item in enumerate(tail.split(",") if colon else ()):
+        key, equals, value = item.rpartition("=")
+        if not equals:
+            key = free[position] if position < len(free) else ""
+        key = key.strip().replace("-", "_")
+        if key not in free:
+            raise ValueError(f"{what}: {name} takes {', '.join(free) or 'no settings'}; got {item!r}")
+        if key in settings:
+            raise ValueError(f"{what}: {name} got {key} twice")
+        settings[key] = _number(value.strip(), f"{what}: {name}: {key}")
+    settings = {key: value for key, value in (defaults or {}).items() if key in free} | settings
+    missing = [key for key in free if known[key] is REQUIRED and key not in settings]
+    if missing:
+        raise ValueError(f"{what}: {name} needs {', '.join(missing)}, as in {name}:{missing[0]}=1")
+    return name, settings
+
+
+def _number(text: str, what: str) -> int | float | str | None:
+    if text.lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    # A choice such as even=low or family=inner-product; what it is passed to checks it.
+    if re.fullmatch(r"[a-z]+([-_+][a-z]+)*", text):
+        return text
+    raise ValueError(f"{what}: expected a number, got {text!r}")
+
+
+def make_attack(text: str) -> Attack | None:
+    """``none``, or an attack with its settings.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.make_attack("gaussian:50")
+    Gaussian(std=50)
+    """
+    table = attacks() | {"none": Entry(lambda: None)}
+    name, settings = parse(text, "attack", table)
+    attack: Attack | None = table[name].make(**settings)
+    return attack
+
+
+def make_step(text: str, what: str = "step") -> steps.Step:
+    """A number for a constant step, or one of ``byzadmm.steps`` with its settings.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import make_step
+    >>> make_step("0.1"), make_step("inv-sqrt:10,1")
+    (Constant(a=0.1), InvSqrt(c0=10.0, c1=1.0))
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        name, settings = parse(text, what, STEPS)
+        step: steps.Step = STEPS[name].make(**settings)
+        return step
+    return steps.constant(check_real(number, what, low=0.0, strict=True))
+
+
+def make_rule(text: str, f: int) -> tuple[Any, int]:
+    """Rule and ``f`` of SGD from text: a name or a chain of names, each with settings if it has any.
+
+    Parameters
+    ----------
+    text : str
+        ``krum``, ``krum:f=3``, ``clip:max-norm=10+nnm+trimmed-mean``.
+    f : int
+        For every name that takes one and is not given its own.
+
+    Returns
+    -------
+    rule, f
+        Arguments of ``SGD``: a name or a chain of names and the ``f`` of all of them, or objects and 0.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import make_rule
+    >>> make_rule("nnm+krum", 8)
+    ('nnm+krum', 8)
+    >>> make_rule("median:even=low", 8)
+    ((Median(nonfinite='exclude', even='low', weights=None),), 0)
+    """
+    table = links()
+    chain: list[Any] = []
+    names = []
+    for part in re.split(r"\+(?=\s*[A-Za-z])", text):  # not the plus of 1e+3
+        head = hyphenated(part.partition(":")[0].strip())
+        usual = aggregators.NAMED.get(table[head].make.rule, {}) if head in table else {}  # type: ignore[attr-defined]
+        name, settings = parse(part, "rule", table, defaults={"f": f, **usual})
+        chain.append(table[name].make(**settings))
+        names.append(name)
+    declared = [link.f for link in chain if _has_f(link)]
+    # By name where names and one f describe the chain: the native loop takes names, and a result's config is clearer.
+    if len(set(declared)) <= 1 and aggregators.Chain(tuple(chain)) == _as_named(names, *declared[:1]):
+        return "+".join(names), declared[0] if declared else 0
+    return tuple(chain), 0
+
+
+def _as_named(names: Sequence[str], f: int = 0) -> aggregators.Chain | None:
+    try:
+        return aggregators.make("+".join(names), f=f)
+    except ValueError:  # clipping has no settings that a name could stand for
+        return None
+
+
+def _has_f(link: Any) -> bool:
+    return isinstance(link, aggregators.Aggregator) and "f" in {item.name for item in fields(link)}
+
+
+def takes_f(algorithm: Algorithm) -> bool:
+    """Whether a rule of the algorithm has a setting ``f``, the declared number of Byzantine workers."""
+    return any(map(_has_f, algorithm.combination().links))
+
+
+def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:
+    """An algorithm by its name on the command line: the settings of ``preset``, changed by the options that it has.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`algorithms`; a rule may have settings, as in ``krum:f=3``, and pre-aggregations, as in
+        ``nnm+krum``.
+    preset : Preset
+    q : int
+        Number of Byzantine workers, the default of a rule's ``f``.
+    options : mapping, optional
+        Settings by name (:func:`options`); None stands for one that is not given.
+
+    Returns
+    -------
+    Algorithm
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import PRESETS, make_algorithm
+    >>> make_algorithm("admm", PRESETS["digits"], 8, {"lam": 0.1}).lam
+    0.1
+    """
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    head, settings = re.match(r"\s*([^:+]*)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    head = hyphenated(head.strip())
+    table, chained = algorithms(), links()
+    check_choice(head, "algorithm", (*table, *(chained if head in chained else ())))
+    if head in chained:
+        rule, f = make_rule(name, given.get("f", q))
+        kept = {key: given[key] for key in table["ideal"].settings if key in given}
+        return SGD(**{"step": preset.step, "rule": rule, "f": f, **kept})
+    if settings:
+        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
+    entry = table[head]
+    return entry.suited(preset).changed(**{key: given[key] for key in entry.settings if key in given and key != "f"})

@@ -1,0 +1,153 @@
+"""``byzadmm data``, ``byzadmm list`` and ``byzadmm info``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import byzadmm
+from byzadmm import _core, _isa, aggregators, catalogue, datasets
+from byzadmm._internal.progress import remark
+from byzadmm._internal.validation import check_choice
+from byzadmm.cli.output import print_json, print_table
+from byzadmm.cli.reproduce import figures
+
+_EXTRAS = {"plot": ("matplotlib",), "data": ("pooch", "tqdm"), "mpi": ("mpi4py",)}
+_LIST_WORKERS = 20  # number of workers for which `list rules` shows the largest legal f
+
+
+def data(args: argparse.Namespace) -> int:
+    """List the data sets, fetch one, or print the folders that are searched."""
+    action = check_choice(args.action, "data", ("list", "fetch", "path"))
+    if (action == "fetch") != (args.name is not None):
+        raise ValueError("data: expected `data list`, `data fetch NAME` or `data path`")
+    if action == "list":
+        found = datasets.available(args.data_dir)
+        rows = [row._asdict() | {"name": catalogue.hyphenated(row.name)} for row in found]
+        if args.json:
+            print_json(rows)
+        else:
+            cells = [[row["name"], row["where"] or "not here", _size(row["bytes"]), row["licence"]] for row in rows]
+            print_table(["name", "where", ">size", "licence"], cells, "Data sets")
+        return 0
+    if action == "path":
+        paths = datasets.search_path(args.data_dir)
+    else:
+        name = catalogue.dataset_name(args.name, "name")
+        paths = datasets.fetch(name.replace("-", "_"), data_dir=args.data_dir)
+        if not paths:
+            remark(f"{name}: nothing to fetch, it is always there")
+    if args.json:
+        print_json([str(path) for path in paths])
+    else:
+        for path in paths:
+            print(path)
+    return 0
+
+
+def _size(count: int) -> str:
+    return "-" if count == 0 else f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+def _list_algorithms() -> list[dict[str, str]]:
+    own = catalogue.algorithms()
+    rules = catalogue.rules()
+    return [
+        {
+            "name": name,
+            "settings": "those of sgd" if name in rules else ", ".join(entry.settings).replace("_", "-"),
+            "about": entry.about,
+        }
+        for name, entry in own.items()
+    ]
+
+
+def _list_attacks() -> list[dict[str, str]]:
+    none = {"name": "none", "settings": "", "about": "The Byzantine workers are honest."}
+    return [*(_row(name, entry) for name, entry in catalogue.attacks().items()), none]
+
+
+def _list_rules() -> list[dict[str, Any]]:
+    entries = catalogue.links()
+    kinds = dict.fromkeys(aggregators.RULES, "rule") | dict.fromkeys(aggregators.PRE_AGGREGATORS, "pre-aggregation")
+    return [
+        {
+            **_row(catalogue.hyphenated(name), entries[catalogue.hyphenated(name)]),
+            "kind": kind,
+            "max_f": byzadmm.max_f(name, _LIST_WORKERS),
+            "n": _LIST_WORKERS,
+        }
+        for name, kind in kinds.items()
+    ]
+
+
+def _list_figures() -> list[dict[str, str]]:
+    return [{"name": name, "settings": "", "about": title} for name, title in figures().available()]
+
+
+LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "algorithms": _list_algorithms,
+    "attacks": _list_attacks,
+    "rules": _list_rules,
+    "figures": _list_figures,
+}
+
+
+def _row(name: str, entry: catalogue.Entry) -> dict[str, str]:
+    settings = [key if default is catalogue.REQUIRED else f"{key}={default}" for key, default in entry.settings.items()]
+    return {"name": name, "settings": ", ".join(settings), "about": entry.about}
+
+
+def show(args: argparse.Namespace) -> int:
+    """Print the names of one kind with their settings."""
+    what = check_choice(args.what, "list", LISTS)
+    rows = LISTS[what]()
+    if args.json:
+        print_json(rows)
+        return 0
+    heads = {"name": "name", "max_f": f">f of {_LIST_WORKERS}", "settings": "settings", "about": "about"}
+    columns = {key: head for key, head in heads.items() if any(row.get(key) for row in rows)}
+    cells = [[str(row[key]) for key in columns] for row in rows]
+    print_table(list(columns.values()), cells, what.capitalize())
+    if what == "rules":
+        remark("pre-aggregations, the last three, come before a rule: byzadmm run --rule nnm+krum")
+    return 0
+
+
+def info(args: argparse.Namespace) -> int:
+    """Print versions, instruction set, threads, data and extras."""
+    facts: dict[str, Any] = {
+        "version": byzadmm.__version__,
+        "python": platform.python_version(),
+        "numpy": importlib.metadata.version("numpy"),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "instruction set": _core.isa,
+        "instruction sets built": list(_isa.built()),
+        "threads": _core.max_threads(),
+        "openmp": _core.openmp,
+        "data": {catalogue.hyphenated(row.name): row.where for row in datasets.available(args.data_dir)},
+        "extras": {extra: _versions(packages) for extra, packages in _EXTRAS.items()},
+    }
+    if args.json:
+        print_json(facts)
+        return 0
+    rows = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            absent = "not here" if name == "data" else "not installed"
+            rows += [[f"{name}: {key}", found or absent] for key, found in value.items()]
+        else:
+            rows.append([name, ", ".join(value) if isinstance(value, list) else str(value)])
+    print_table(["", ""], rows, "byzadmm")
+    return 0
+
+
+def _versions(packages: Sequence[str]) -> str | None:
+    """Names and versions, or None if one of them is missing."""
+    try:
+        return ", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
+    except importlib.metadata.PackageNotFoundError:
+        return None

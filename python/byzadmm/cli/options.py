@@ -1,0 +1,118 @@
+"""The options of each command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from byzadmm.training.experiment import DEFAULTS
+
+PICTURE = "byzadmm-run.png"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Those of ``run`` and ``mpi run``."""
+    rho, batch_size, seed, dtype = (DEFAULTS[name] for name in ("rho", "batch_size", "seed", "dtype"))
+    parser.add_argument("settings", nargs="?", metavar="FILE.toml", help="a settings file, or a figure such as fig1a")
+    what = parser.add_argument_group("experiment")
+    what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
+    what.add_argument(
+        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five), beside Ideal"
+    )
+    what.add_argument(
+        "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8"
+    )
+    what.add_argument("-f", type=int, metavar="F", help="declared number of Byzantine workers, the f of rules (Q)")
+    what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
+    what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
+    what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
+    what.add_argument("--partition", default="iid", help="iid, by-label or dirichlet:ALPHA (iid)")
+    what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard")
+    what.add_argument("--seed", type=int, default=seed, metavar="N", help=f"seed of partition and run ({seed})")
+    what.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    how = parser.add_argument_group("training (defaults suit the data set)")
+    how.add_argument("--iterations", type=int, metavar="N", help="iterations (1000)")
+    how.add_argument(
+        "--batch-size",
+        type=int,
+        default=batch_size,
+        metavar="B",
+        help=f"samples per worker and iteration ({batch_size})",
+    )
+    how.add_argument("--rho", type=float, default=rho, help=f"weight of the master's regularizer ({rho})")
+    how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA)")
+    how.add_argument("--beta", type=float, help="penalty parameter (ADMM)")
+    how.add_argument("--step", help="step size of RSA and SGD: 0.1, power:0.5, inv-sqrt:10,1")
+    how.add_argument("--master-step", metavar="STEP", help="step size of the master (ADMM, RSA)")
+    how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
+    how.add_argument("--momentum", type=float, metavar="BETA", help="workers' momentum (SGD, any rule)")
+    how.add_argument("--variance-reduction", metavar="saga", help="Byrd-SAGA (SGD, any rule)")
+    how.add_argument("--dtype", default=dtype, help=f"float32 or float64 ({dtype})")
+    out = parser.add_argument_group("output")
+    out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")
+    drawn = out.add_mutually_exclusive_group()
+    drawn.add_argument("--plot", metavar="FILE", help=f"picture: .png, .svg or .pdf ({PICTURE}; none with --json)")
+    drawn.add_argument("--no-plot", action="store_true", help="no picture")
+    out.add_argument("--out", metavar="FILE.npz", help="keep the result of the one algorithm that was run")
+    out.add_argument("--json", action="store_true", help="print JSON, curves included")
+    out.add_argument("--quiet", action="store_true", help="the table only: no progress, no remarks")
+
+
+def run_defaults() -> argparse.Namespace:
+    """The values of :func:`add_run`'s options where none is given."""
+    parser = Parser()
+    add_run(parser)
+    return parser.parse_args([])
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Those of ``run`` alone."""
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
+    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # the former name of --jobs
+
+
+def add_mpi(parser: argparse.ArgumentParser) -> None:
+    """Those of ``mpi run`` alone."""
+    ranks = parser.add_argument_group("ranks")
+    ranks.add_argument("--threads", type=int, default=0, metavar="N", help="threads per rank (1)")
+    ranks.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="wait so long for answers (10)")
+    ranks.add_argument(
+        "--patience", type=float, default=120.0, metavar="SECONDS", help="limit of each stage before round 1 (120)"
+    )
+    ranks.add_argument("--wire", metavar="TYPE", help="float32 or float64 for what is sent (that of the run)")
+    ranks.add_argument("--checkpoint", metavar="DIR", help="keep states there; the same command resumes from them")
+    ranks.add_argument(
+        "--live", action="store_true", help="progress five times a second on the terminal, else a line every second"
+    )
+    ranks.add_argument("--timeline", metavar="FILE", help="picture of who answered when: .png, .svg or .pdf")
+
+
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """Those of ``reproduce``."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="see `byzadmm list figures`, or settings files (all)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")
+    parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
+    parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
+    parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
+
+
+def add_tune(parser: argparse.ArgumentParser) -> None:
+    """Those of ``tune``."""
+    parser.add_argument("name", metavar="FIGURE|FILE.toml", help="a figure, or a settings file of your own")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--budget", type=int, metavar="N", help="trials per algorithm (that of the file)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the search (that of the file)")
+    parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
+    parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")
+    parser.add_argument("--check", action="store_true", help="only compare the settings with the best trials")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON: the best trials, and where they are kept")

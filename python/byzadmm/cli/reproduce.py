@@ -1,0 +1,70 @@
+"""``byzadmm reproduce`` and ``byzadmm tune``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Any
+
+from byzadmm._internal.progress import remark
+from byzadmm._internal.validation import check_int
+from byzadmm.cli.output import INTERRUPTED, print_json
+
+
+def figures() -> Any:
+    """``byzadmm.figures``, imported when a command needs it."""
+    return importlib.import_module("byzadmm.figures")
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Make figures and print the table of claims."""
+    names = list(args.names) or ["all"]
+    if "all" in names:
+        names = [name for name, _ in figures().available()]
+    seeds = check_int(args.seeds, "seeds", low=1)
+    report = figures().reproduce(
+        names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
+    )
+    if args.json:
+        about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
+        about |= {"interrupted": report.interrupted, "failed": report.failed}
+        about |= {
+            "claims": [claim.record() for claim in report.claims],
+            "finals": [row for panel in report.panels.values() for row in panel.finals()],
+            "files": [str(path) for path in report.paths],
+        }
+        print_json(about)
+    else:
+        print(report.table())
+        if not args.quiet:
+            remark(*(f"saved {path}" for path in report.paths))
+    if report.interrupted:
+        remark(f"byzadmm: interrupted; what was finished is in {args.out}")
+        return INTERRUPTED
+    return 1 if report.failed else 0
+
+
+def tune(args: argparse.Namespace) -> int:
+    """Search settings and print the best ones."""
+    try:
+        found = figures().tune(
+            args.name,
+            algorithms=args.algorithms,
+            budget=args.budget,
+            seed=args.seed,
+            data_dir=args.data_dir,
+            out=args.out,
+            check=args.check,
+            progress=not args.quiet,
+        )
+    except KeyboardInterrupt:
+        remark("byzadmm: interrupted; the same command resumes from the journal")
+        return INTERRUPTED
+    if args.json:
+        files = {"settings": str(found.settings), "journal": str(found.journal)}
+        print_json(files | {"best": found.best, "differences": found.differences})
+    else:
+        print(found.table())
+    for difference in found.differences:
+        remark(f"byzadmm: differs: {difference}")
+    return 1 if found.differences else 0

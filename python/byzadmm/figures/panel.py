@@ -1,0 +1,228 @@
+"""The curves of one panel as data: rows, final accuracies, tables, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzadmm import __version__
+from byzadmm._internal.arrays import Array
+from byzadmm.figures._files import write_text
+from byzadmm.figures.settings import Curve, Settings
+from byzadmm.results import final_accuracy
+
+__all__ = ["HeatMap", "Panel"]
+
+_LABEL_WIDTH = 50  # of a table's first column
+
+
+@dataclass
+class Panel:
+    """The curves of one panel.
+
+    Attributes
+    ----------
+    settings : Settings
+    plots : list of str
+        One title per plot: the attacks of the panel.
+    iterations : (t,) int64
+    values : dict
+        (plot, curve) -> (seeds, t): accuracy, or ``x0`` of the example.
+    seconds : float
+        Time spent in iterations, over all runs.
+    """
+
+    settings: Settings
+    plots: list[str]
+    curves: list[Curve]
+    iterations: Array
+    values: dict[tuple[int, str], Array]
+    seeds: int
+    seconds: float
+    quick: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def quantity(self) -> str:
+        """What the curves show."""
+        return "x0" if self.settings.quadratic else "accuracy"
+
+    def about_plots(self) -> list[dict[str, Any]]:
+        """What distinguishes each plot from the others."""
+        return [{"attack": title} for title in self.plots]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
+        return [
+            {
+                "figure": self.name,
+                "attack": self.plots[plot],
+                "algorithm": name,
+                "iteration": int(iteration),
+                "mean": float(np.mean(column)),
+                "low": float(np.min(column)),
+                "high": float(np.max(column)),
+            }
+            for (plot, name), values in self.values.items()
+            for iteration, column in zip(self.iterations, values.T, strict=True)
+        ]
+
+    def final_of(self, plot: int, name: str) -> dict[str, float]:
+        """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
+        values = self.values[plot, name]
+        ends = values[:, -1] if self.settings.quadratic else final_accuracy(self.iterations, values)
+        return {"mean": float(ends.mean()), "low": float(ends.min()), "high": float(ends.max())}
+
+    def finals(self) -> list[dict[str, Any]]:
+        """One row per plot and curve."""
+        return [
+            {"figure": self.name, "attack": self.plots[plot], "algorithm": name} | self.final_of(plot, name)
+            for plot, name in self.values
+        ]
+
+    def table(self) -> str:
+        """The final accuracies as text, a table per plot."""
+        width = max(len(curve.label[:_LABEL_WIDTH]) for curve in self.curves)
+        shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
+        parts = []
+        for plot, title in enumerate(self.plots):
+            lines = [f"{self.name}: final {self.quantity}, {title}"]
+            lines += [" " * width + "".join(f"{column:>8}" for column in shown)] if self.seeds > 1 else []
+            for curve in self.curves:
+                found = self.final_of(plot, curve.name)
+                lines.append(f"{curve.label[:_LABEL_WIDTH]:<{width}}" + "".join(f"{found[key]:8.3f}" for key in shown))
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write PNG, SVG, CSV and JSON, without matplotlib CSV and JSON only; the paths of the files."""
+        text = io.StringIO()
+        rows = self.rows()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        record = {
+            "figure": self.name,
+            "title": self.settings.title,
+            "version": __version__,
+            "quick": self.quick,
+            "seeds": self.seeds,
+            "seconds": self.seconds,
+            "quantity": self.quantity,
+            "iterations": self.iterations.tolist(),
+            "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
+            "plots": [
+                about | {"curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number}}
+                for number, about in enumerate(self.about_plots())
+            ],
+        }
+        paths = [
+            write_text(folder / f"{self.name}.csv", text.getvalue()),
+            write_text(folder / f"{self.name}.json", json.dumps(record, allow_nan=False) + "\n"),
+        ]
+        try:
+            from byzadmm.figures.plots import draw
+        except ImportError:  # pragma: no cover - the plot extra is not installed
+            return paths
+        return paths + draw(self, folder)
+
+
+@dataclass
+class HeatMap(Panel):
+    """A panel of maps, one per number of Byzantine workers and partition: final accuracies, algorithms by attacks."""
+
+    def maps(self) -> list[tuple[int, str]]:
+        """Number of Byzantine workers and partition of every map."""
+        return list(self.settings.heat_map)
+
+    def rows_shown(self) -> list[Curve]:
+        """The rows of a map: all algorithms but Ideal SGD, with which they are compared."""
+        return [curve for curve in self.curves if curve.kind != "ideal"]
+
+    def attacks_shown(self) -> list[str]:
+        """The columns of a map."""
+        return self.plots[: len(self.settings.attacks)]
+
+    def final(self, number: int, attack: int, curve: Curve) -> float | None:
+        """Final accuracy in map ``number``; None where nothing was run."""
+        values = self.values.get((number * len(self.settings.attacks) + attack, curve.name))
+        return None if values is None else float(np.mean(final_accuracy(self.iterations, values)))
+
+    def ideal(self, number: int) -> float | None:
+        """Final accuracy of Ideal SGD, if the file has it."""
+        found = (self.final(number, 0, curve) for curve in self.curves if curve.kind == "ideal")
+        return next(found, None)
+
+    def legal(self, number: int, curve: Curve) -> bool:
+        """Whether the algorithm tolerates as many Byzantine workers as map ``number`` has."""
+        return self.settings.algorithm(curve, self.settings.cases()[number * len(self.settings.attacks)]) is not None
+
+    def about_plots(self) -> list[dict[str, Any]]:
+        return [
+            {"n_byzantine": case.n_byzantine, "partition": case.partition, "attack": title}
+            for case, title in zip(self.settings.cases(), self.plots, strict=True)
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per cell: final accuracy, mean, lowest and highest over the seeds; empty where ``f`` is illegal."""
+        rows = []
+        for number, about in enumerate(self.about_plots()):
+            for curve in self.curves:
+                found = self.values.get((number, curve.name))
+                if found is None and curve.kind == "ideal":
+                    continue
+                finals = np.array([np.nan]) if found is None else final_accuracy(self.iterations, found)
+                cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
+                plain = {key: "" if found is None else float(value) for key, value in cell.items()}
+                legal = self.legal(number // len(self.settings.attacks), curve)
+                rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
+        return rows
+
+    def finals(self) -> list[dict[str, Any]]:
+        """The rows of what was run."""
+        return [row for row in self.rows() if row["mean"] != ""]
+
+    def table(self, *, markdown: bool = False) -> str:
+        """Every map as text, in percent: columns are attacks, named above them."""
+        parts = []
+        for number, (q, partition) in enumerate(self.maps()):
+            ideal = self.ideal(number)
+            head = f"q = {q}, {self.settings.words(partition)}"
+            head += "" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}"
+            names = [curve.label for curve in self.rows_shown()]
+            cells = [
+                [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
+                for curve in self.rows_shown()
+            ]
+            if markdown:
+                lines = [f"**{head}**", "", "| | " + " | ".join(self.attacks_shown()) + " |"]
+                lines += ["|---|" + "---:|" * len(self.attacks_shown())]
+                lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in zip(names, cells, strict=True)]
+            else:
+                width = max(map(len, names))
+                # Names of attacks in full where there is room, else as much of them as fits.
+                column = max(6, min(max(map(len, self.attacks_shown())) + 2, (80 - width) // len(self.attacks_shown())))
+                lines = [f"{self.name}: final accuracy in %, {head}"]
+                lines += [" " * width + "".join(f"{name[: column - 1]:>{column}}" for name in self.attacks_shown())]
+                lines += [
+                    f"{name:<{width}}" + "".join(f"{cell:>{column}}" for cell in row)
+                    for name, row in zip(names, cells, strict=True)
+                ]
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
+
+    def cell(self, number: int, attack: int, curve: Curve) -> str:
+        """Percent; ``-`` where the rule does not tolerate so many Byzantine workers, ``?`` for an unfinished run."""
+        value = self.final(number, attack, curve)
+        if value is not None:
+            return f"{100 * value:.0f}"
+        return "?" if self.legal(number, curve) else "-"
