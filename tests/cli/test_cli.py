@@ -805,6 +805,7 @@ def test_reproduce_and_tune_as_json(call, tmp_path):
     assert 0.5 < found["best"]["rsa"]["accuracy"] < 1
 
 
+@pytest.mark.slow
 def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
     """A real signal to a real process, sent as soon as the first panel is there."""
     slow = tmp_path / "slow.toml"
@@ -818,7 +819,8 @@ def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--out", str(tmp_path / "out")]
+    options = ["--seeds", "1", "--out", str(tmp_path / "out")]
+    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), *options]
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), encoding="utf-8"
     )

@@ -416,6 +416,7 @@ def test_limits_of_the_example(attack: attacks.Attack, admm: float, rsa: float) 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reproduce_end_to_end(digits: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ticks: list[int] = []
@@ -729,6 +730,7 @@ def test_a_file_of_your_own_prints_its_accuracies(digits: Path, tmp_path: Path) 
             assert re.search(rf"^{re.escape(curve.label)} +{row['mean']:.3f}", text, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = figures.reproduce([maps], seeds=3, out=out, progress=False)
