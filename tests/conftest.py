@@ -1,18 +1,54 @@
-"""Fixtures that more than one test file asks for."""
+"""How the tests share the machine, and fixtures that more than one test file asks for."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from byzadmm import datasets
-
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = os.environ.get("BYZADMM_DATA")  # read now: some tests run without the variable
+PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+# Set before the first import of NumPy or byzadmm. A waiting OpenMP thread sleeps instead of spinning on a core that
+# another process could use, and the processes of pytest-xdist share the cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+if PROCESSES > 1:
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES)))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return 0, tests in this process, if files, tests or words are selected; None, one process per core, otherwise.
+
+    A selection is over before other processes would have started, and its output and debugger stay usable.
+    """
+    option = config.option
+    few = option.keyword or option.lf or option.trace or option.capture == "no"
+    return 0 if few or not all(Path(name).is_dir() for name in config.args) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Among several processes, slow tests come first: none is left over at the end while the other processes wait."""
+    if PROCESSES > 1:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """One MPI job at a time: each is several processes."""
+    if PROCESSES == 1 or not item.path.stem.startswith("test_mpi") or sys.platform == "win32":
+        return (yield)
+    import fcntl
+
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
 
 
 @pytest.fixture(params=["float32", "float64"])
@@ -40,20 +76,22 @@ def data_dir() -> Path:
     pytest.skip("no real data: set BYZADMM_DATA to a folder that holds mnist/ and covtype/")
 
 
-def _loaded(name: str, data_dir: Path, cache: Path) -> datasets.Dataset:
+def _loaded(name: str, data_dir: Path, cache: Path) -> Any:
+    from byzadmm import datasets
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BYZADMM_CACHE", str(cache))  # not the user's
         return datasets.load(name, data_dir=data_dir)
 
 
 @pytest.fixture(scope="session")
-def mnist(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+def mnist(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """MNIST, read once per session."""
     return _loaded("mnist", data_dir, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
-def covtype(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+def covtype(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """COVERTYPE, read once per session."""
     return _loaded("covtype", data_dir, tmp_path_factory.mktemp("cache"))
 

@@ -99,6 +99,7 @@ def test_ctrl_c_as_a_process():
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
     """A real signal to a real process, sent as soon as the first panel is there."""
     slow = tmp_path / "slow.toml"

@@ -86,6 +86,7 @@ step = { power = 1.0 }
     assert "q = 8, Dirichlet(0.25); Ideal SGD" in report.table()
 
 
+@pytest.mark.slow
 def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = figures.reproduce([maps], seeds=3, out=out, progress=False)

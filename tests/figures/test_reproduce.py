@@ -45,6 +45,7 @@ def test_limits_of_the_example(attack: attacks.Attack, admm: float, rsa: float) 
         assert np.abs(result.x[:2, 0] - limit).max() < 2e-3
 
 
+@pytest.mark.slow
 def test_reproduce_end_to_end(digits: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ticks: list[int] = []
