@@ -1,13 +1,12 @@
 // The geometric median, by itself: it takes the compiler as long as all other rules together.
+#include "byzadmm/apply_rule.hpp"
 #include "byzadmm/geometric_median.hpp"
 #include "table.hpp"
 
 namespace byzadmm {
 
-extern template bool median<float>(Rows<float>, Even, float*, int);  // coordinatewise.cpp
-extern template bool median<double>(Rows<double>, Even, double*, int);
-template GeometricMedianInfo geometric_median<float>(Rows<float>, const double*, double, int, float*, double*, int);
-template GeometricMedianInfo geometric_median<double>(Rows<double>, const double*, double, int, double*, double*, int);
+template void apply_rule<float>(const Rule&, Rows<float>, index_t, float*, int);
+template void apply_rule<double>(const Rule&, Rows<double>, index_t, double*, int);
 
 template <class T>
 void fill_geometric(Kernels<T>& k) {

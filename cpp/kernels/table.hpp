@@ -101,6 +101,25 @@ struct Table {
   bool openmp;
 };
 
+// Shared between the files of a module, so that none compiles another's rules again: median and mean are instantiated
+// in coordinatewise.cpp, the choice between rules in geometric.cpp.
+template <class T>
+bool mean(Rows<T>, const double* weight, T* out, int threads);
+template <class T>
+bool median(Rows<T>, Even, T* out, int threads);
+template <class T>
+bool trimmed_mean(Rows<T>, index_t f, T* out, int threads);
+template <class T>
+void apply_rule(const Rule&, Rows<T>, index_t eliminated, T* out, int threads);
+extern template bool mean<float>(Rows<float>, const double*, float*, int);
+extern template bool mean<double>(Rows<double>, const double*, double*, int);
+extern template bool median<float>(Rows<float>, Even, float*, int);
+extern template bool median<double>(Rows<double>, Even, double*, int);
+extern template bool trimmed_mean<float>(Rows<float>, index_t, float*, int);
+extern template bool trimmed_mean<double>(Rows<double>, index_t, double*, int);
+extern template void apply_rule<float>(const Rule&, Rows<float>, index_t, float*, int);
+extern template void apply_rule<double>(const Rule&, Rows<double>, index_t, double*, int);
+
 // Each fills its part of the table; kernels/<part>.cpp instantiates what it names.
 template <class T>
 void fill_coordinatewise(Kernels<T>&);

@@ -1,5 +1,6 @@
 // The fused loops: the same bits for every thread count and however the iterations are split, and the same as their
 // parts called one by one. And kernels that their caller ends early, wherever that is.
+#include "byzadmm/apply_rule.hpp"
 #include "byzadmm/closest.hpp"
 #include "byzadmm/mixing.hpp"
 #include "byzadmm/simulation.hpp"
@@ -105,6 +106,9 @@ Run<T> trained(Method method, const Problem<std::uint8_t>& problem, Attack attac
   std::vector<index_t> byzantine;
   for (index_t i = m - q; i < m; ++i) byzantine.push_back(i);
   const Participants who{m, d, byzantine, attack, 11, run.eliminated.get(), threads};
+  const auto direction = [&](Rows<T> x, index_t eliminated, T* out) {
+    apply_rule<T>({RuleKind::median, 0, 1e-6, 1000}, x, eliminated, out, threads);
+  };
   std::int64_t first = 1;
   for (const index_t count : pieces) {
     const std::vector<double> steps(static_cast<std::size_t>(count), 0.1);
@@ -120,7 +124,7 @@ Run<T> trained(Method method, const Problem<std::uint8_t>& problem, Attack attac
       run_sgd<T>(
           loss,
           {run.x0.get(), run.g.get(), method == Method::momentum ? run.momentum.get() : nullptr, run.forged.get()},
-          {RuleKind::median, 0, 1e-6, 1000}, {0.01, 0.9, false}, who, schedule);
+          direction, {0.01, 0.9, false}, who, schedule);
     first += count;
   }
   return run;

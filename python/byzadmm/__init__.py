@@ -60,5 +60,5 @@ __version__ = _core.__version__
 def get_include() -> str:
     """The folder with the C++ headers, for ``-I``; the CMake package is in ``cmake`` beside it."""
     # Two folders in an editable install: the sources, and what was built from them.
-    folders = [Path(folder, "include") for folder in __path__]
+    folders = [Path(folder, "include") for folder in __path__]  # noqa: F405
     return str(next((folder for folder in folders if folder.is_dir()), folders[0]))

@@ -10,10 +10,7 @@
 #include "byzadmm/admm.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/choices.hpp"
-#include "byzadmm/geometric_median.hpp"
 #include "byzadmm/losses.hpp"
-#include "byzadmm/mean.hpp"
-#include "byzadmm/median.hpp"
 #include "byzadmm/messages.hpp"
 #include "byzadmm/rsa.hpp"
 #include "byzadmm/sgd.hpp"
@@ -132,30 +129,15 @@ void run_rsa(Loss<T>& loss, RsaState<T> s, const RsaParameters& p, const Partici
   }
 }
 
-/// One direction from the gradients that were heard (all finite). Eliminated workers count towards f.
-template <class T>
-void apply_rule(const Rule& rule, Rows<T> x, index_t eliminated, double* share, T* out, int threads) {
-  switch (rule.kind) {
-    case RuleKind::mean: mean<T>(x, nullptr, out, threads); break;
-    case RuleKind::median: median<T>(x, Even::mid, out, threads); break;
-    case RuleKind::trimmed_mean:
-      trimmed_mean<T>(x, std::min(std::max<index_t>(rule.f - eliminated, 0), (x.n - 1) / 2), out, threads);
-      break;
-    case RuleKind::geometric_median:
-      geometric_median<T>(x, nullptr, rule.tol, rule.max_iter, out, share, threads);
-      break;
-  }
-}
-
 /// SGD: x0 <- x0 - alpha (rule(messages) + rho x0), the messages being gradients, or what momentum_step makes of them.
-/// alpha is the master's step.
-template <class T>
-void run_sgd(Loss<T>& loss, SgdState<T> s, const Rule& rule, const SgdParameters& p, const Participants& who,
+/// alpha is the master's step.  rule(rows, eliminated, direction): one direction (d) from the messages of those that
+/// the master has not eliminated, all finite; apply_rule.hpp has some.
+template <class T, class Direction>
+void run_sgd(Loss<T>& loss, SgdState<T> s, Direction&& rule, const SgdParameters& p, const Participants& who,
              const Schedule& schedule) {
   const index_t m = who.m, d = who.d;
   const auto slot_of = who.slot_of();
   std::vector<const T*> heard;
-  std::vector<double> share(static_cast<std::size_t>(m));
   std::vector<T> direction(static_cast<std::size_t>(d));
   loss.reserve(who.threads);
   T* honest = s.momentum ? s.momentum : s.g;
@@ -180,9 +162,7 @@ void run_sgd(Loss<T>& loss, SgdState<T> s, const Rule& rule, const SgdParameters
       else if (const T* row = message(i)) heard.push_back(row);
     }
     if (heard.empty()) std::fill(direction.begin(), direction.end(), T(0));
-    else
-      apply_rule<T>(rule, {heard.data(), static_cast<index_t>(heard.size()), d}, eliminated, share.data(),
-                    direction.data(), who.threads);
+    else rule(Rows<T>{heard.data(), static_cast<index_t>(heard.size()), d}, eliminated, direction.data());
     sgd_step<T>(s.x0, direction.data(), static_cast<T>(schedule.master[t]), static_cast<T>(p.rho), s.x0, d,
                 who.threads);
   }
