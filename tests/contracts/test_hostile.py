@@ -75,9 +75,8 @@ def test_the_fuzz_command_prints_what_reproduces_a_failure(
 
 @pytest.mark.parametrize("name", ALL_RULES)
 @pytest.mark.parametrize("n", [7, 23, 67])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_equal_rows_of_the_largest_numbers_are_their_own_aggregate(name: str, n: int, sign: float, dtype: str) -> None:
-    row = (sign * np.array([1.0, -1.0, 1.0]) * np.finfo(dtype).max).astype(dtype)
+def test_equal_rows_of_the_largest_numbers_are_their_own_aggregate(name: str, n: int, dtype: str) -> None:
+    row = (np.array([1.0, -1.0, 1.0]) * np.finfo(dtype).max).astype(dtype)
     settings = {**settings_of(name), **({"max_norm": 1e300} if name == "clip" else {})}
     out = getattr(aggregate, name)(np.repeat(row[None], n, axis=0), **settings)
     if name == "clip" and dtype == "float64":
