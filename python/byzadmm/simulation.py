@@ -1,4 +1,4 @@
-"""Training under attack: joins data, partition, algorithm, attack and evaluation. Holds no arithmetic of its own.
+"""Training under attack: combines data, partition, algorithm, attack and evaluation. Contains no arithmetic.
 
 Built-in parts run as one native call from evaluation to evaluation; an attack, rule, loss or algorithm of your own runs
 through the same kernels one iteration at a time. Both paths give the same bits, for every thread count and evaluation
@@ -61,7 +61,7 @@ def simulate(
         Of ``byzadmm.partition``.
     algorithm : ADMM, RSA, SGD, or another algorithms.Algorithm
     attack : Attack, callable or None
-        None: the Byzantine workers are honest (Ideal SGD leaves them out all the same).
+        None: the Byzantine workers are honest (ideal SGD excludes them all the same).
     n_byzantine : int
         The last so many workers are Byzantine; or
     byzantine : list of int
@@ -88,9 +88,10 @@ def simulate(
     progress : None, True or callable
         True: a progress bar; a callable gets (done, total).
     checkpoint : path
-        State is kept there at every evaluation; the same call after a crash goes on from it, to the same bits.
-        Whether a call is the same: arrays count by their numbers, functions by name, objects by class and attributes.
-        Of a symbolic link the target is replaced. That it cannot be written is an error before the first iteration.
+        State is saved there at every evaluation; the same call after a crash continues from it, to the same bits.
+        Calls are the same if their arrays have the same numbers, functions the same name, objects the same class and
+        attributes. Of a symbolic link the target is replaced. A path that cannot be written is an error before the
+        first iteration.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def simulate_many(
     configs : list of dict
         Arguments of :func:`simulate`, ``dataset`` and ``parts`` included.
     workers : int, optional
-        How many at once; one per CPU without it.
+        How many at once; by default one per CPU.
     progress : None, True or callable
         One bar for all of them; a callable gets (iterations done, total).
     on_result : callable, optional
@@ -153,7 +154,7 @@ def simulate_many(
     Returns
     -------
     list
-        In the order of ``configs``: a Result, or the exception that ended that run; the others are not lost.
+        In the order of ``configs``: a Result, or the exception that ended that run; the other runs are not affected.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The record of an experiment: everything that does not change while it runs, checked once.
 
-``simulate``, ``simulate_many``, settings files, the command line and the engines all build this one.
+``simulate``, ``simulate_many``, settings files, the command line and the engines all construct it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Experiment:
     m, d : int
         Workers and parameters.
     byzantine : list of int
-        The workers that attack, or that Ideal SGD leaves out; without an attack a Byzantine worker is a regular one.
+        The workers that attack, or that an ideal algorithm excludes; empty if there is no attack and it is not ideal.
     native_loss, native_attack
-        What the fused loop is told, None where only Python knows it.
+        The loss and the attack in native form for the fused loop, None where there is no such form.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Experiment:
         self.optimum = None if optimum is None else checked_vector(optimum, "optimum", self.d)
 
     def _check_attack(self) -> None:
-        """Every number that an attack is told must be one in the dtype of the run."""
+        """Every number in an attack's settings must be finite in the dtype of the run."""
         if isinstance(self.attack, Attack):
             for name, value in settings_of(self.attack).items():
                 if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
