@@ -198,7 +198,7 @@ def _time(seconds: float) -> str:
 
 
 def model_memory(m: int, q: int, d: int) -> float:
-    """Bytes of the state in one process, float32: x, eta and eta_prev of every worker, three rows more per liar."""
+    """Bytes of the state in one process, float32: x, eta, eta_prev of every worker, three more of a Byzantine one."""
     return 4.0 * d * 3 * (m + q)
 
 
@@ -225,7 +225,7 @@ def many_workers(m: int) -> int:
     d = int(got[m]["d"])
     predicted = got[few]["seconds"] / few * m
     memory = got[m]["loaded"] + model_memory(m, m // 5, d)
-    print(f"{m} workers, {m // 5} of them liars: d = {d}, batch 32, one process, one thread")
+    print(f"{m} workers, {m // 5} of them Byzantine: d = {d}, batch 32, one process, one thread")
     print(f"time per round {1e3 * got[m]['seconds']:.1f} ms; predicted from {few} workers {1e3 * predicted:.1f} ms")
     print(f"peak memory {got[m]['peak'] / 1e6:.0f} MB; predicted {memory / 1e6:.0f} MB", end="")
     print(f" ({got[m]['loaded'] / 1e6:.0f} MB with the data loaded, and the state)")

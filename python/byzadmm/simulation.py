@@ -1,4 +1,4 @@
-"""Training under attack: joins data, partition, algorithm, attack and evaluation. Holds no arithmetic of its own.
+"""Training under attack: combines data, partition, algorithm, attack and evaluation. Contains no arithmetic.
 
 Built-in parts run as one native call from evaluation to evaluation; an attack, rule, loss or algorithm of your own runs
 through the same kernels one iteration at a time. Both paths give the same bits, for every thread count and evaluation
@@ -89,9 +89,9 @@ def simulate(
     progress : None, True or callable
         True: a progress bar; a callable gets (done, total).
     checkpoint : path
-        The state is saved there at every evaluation; the same call after a crash resumes from it, to the same bits.
-        Two calls are the same if arrays have the same numbers, functions the same name, objects the same class and
-        attributes. Of a symbolic link the target is replaced. A file that cannot be written is an error before the
+        State is saved there at every evaluation; the same call after a crash continues from it, to the same bits.
+        Calls are the same if their arrays have the same numbers, functions the same name, objects the same class and
+        attributes. Of a symbolic link the target is replaced. A path that cannot be written is an error before the
         first iteration.
 
     Returns
@@ -158,7 +158,7 @@ def simulate_many(
     Returns
     -------
     list
-        In the order of ``configs``: a Result, or the exception that ended that run.
+        In the order of ``configs``: a Result, or the exception that ended that run; the other runs are not affected.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, for whoever the umask allows."""
+"""Files written whole or not at all, with the permissions that the umask allows."""
 
 from __future__ import annotations
 
@@ -107,6 +107,7 @@ def kill_while_writing(path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_parts_of_killed_writers_are_removed_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_bytes(b"old")

@@ -703,6 +703,7 @@ def test_covtype_damaged_cache_is_rebuilt(small_covtype: Path, cache: Path, dama
         assert hashlib.sha256(_load._read_cache(path)).digest() == hashlib.sha256(table).digest()  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_changes_the_cached_table(small_covtype: Path, cache: Path) -> None:
     datasets.load("covtype", data_dir=small_covtype)
     path = next(cache.iterdir())
@@ -897,6 +898,7 @@ def test_fetch_names() -> None:
 # --- the real files -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.slow
 def test_real_mnist(data_dir: Path) -> None:
@@ -909,6 +911,7 @@ def test_real_mnist(data_dir: Path) -> None:
     assert round(float(data.train_x.std()) * data.scale, 4) == 0.3081
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.slow
 def test_real_covtype(data_dir: Path, cache: Path) -> None:
@@ -931,6 +934,7 @@ def test_real_covtype(data_dir: Path, cache: Path) -> None:
     assert np.array_equal(standard.train_y, raw.train_y)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.slow
 def test_real_libsvm(data_dir: Path) -> None:

@@ -183,15 +183,15 @@ def test_float32_on_the_wire_is_a_little_different_and_nobody_is_eliminated() ->
 
 
 def test_a_screened_worker_is_named_with_its_reason() -> None:
-    def lie(messages: Any, *, x0: Any, k: int, byzantine: Any, **_: Any) -> Any:
-        lies = np.zeros((len(byzantine), len(x0)))
-        lies[0, 0] = 9.0 if k >= 4 else 0.0  # the message of round 3 has index 4
-        lies[1, 2] = np.inf if k >= 6 else 0.0
-        return lies
+    def forge(messages: Any, *, x0: Any, k: int, byzantine: Any, **_: Any) -> Any:
+        rows = np.zeros((len(byzantine), len(x0)))
+        rows[0, 0] = 9.0 if k >= 4 else 0.0  # the message of round 3 has index 4
+        rows[1, 2] = np.inf if k >= 6 else 0.0
+        return rows
 
-    lie.sends = "dual"  # type: ignore[attr-defined]
+    forge.sends = "dual"  # type: ignore[attr-defined]
     experiment = Experiment(
-        None, None, algorithm=ALGORITHMS["admm"], loss=quadratic(), attack=lie, n_byzantine=Q, iterations=8
+        None, None, algorithm=ALGORITHMS["admm"], loss=quadratic(), attack=forge, n_byzantine=Q, iterations=8
     )
     seen: list[int] = []
     with LocalEngine(experiment) as engine:
@@ -202,6 +202,25 @@ def test_a_screened_worker_is_named_with_its_reason() -> None:
         ]
     assert result.eliminated == {M - Q: 3, M - Q + 1: 5}
     assert seen == list(range(1, 9))
+
+
+def test_older_names_keep_working_with_a_warning() -> None:
+    replies = engines.Replies(np.zeros((2, 1)), np.ones(2, np.bool_), [1])
+    with pytest.warns(DeprecationWarning, match=r"Replies\.thrown_out: use eliminated"):
+        assert replies.thrown_out == [1]
+    assert Kind.REPORT is Kind.MODELS
+
+    class Older:
+        """An engine of a user's, with ``report`` for ``models``."""
+
+        def __init__(self, engine: LocalEngine) -> None:
+            self.events, self.start, self.exchange = engine.events, engine.start, engine.exchange
+            self.rank_of, self.close, self.report = engine.rank_of, engine.close, engine.models
+
+    run = Experiment(None, None, {"algorithm": ALGORITHMS["rsa"], "loss": quadratic(), "iterations": 3})
+    with pytest.warns(DeprecationWarning, match=r"Older\.report: call the method models"):
+        older = engines.lead(run, Older(LocalEngine(run)), deadline=1.0)  # type: ignore[arg-type]
+    assert same_bits(older.x, engines.lead(run, LocalEngine(run), deadline=1.0).x)
 
 
 def test_where_the_models_begin_is_checked_and_used() -> None:

@@ -1,4 +1,4 @@
-"""A script for mpirun: the master is the real one, and so is every rank until its fault; then it misbehaves.
+"""A script for mpirun: the master is the real one, and so is every rank until its fault; then it fails.
 
 ``python mpi_faults.py FOLDER DEADLINE ROUND FAULT ...``: rank 1 has the first fault and so on; all of them strike in
 round ROUND of the first of three runs. The master writes what it did into FOLDER: it can be replayed without MPI.
@@ -83,7 +83,7 @@ def misbehave(rank: Any, fault: str, deadline: float, strikes: int) -> None:
         elif fault in ("oversized", "stuck"):
             large = np.zeros(100_000_000, np.uint8)
             if fault == "stuck":
-                return large  # a blocking send that nobody receives
+                return large  # a blocking send that is never received
             kept.extend([large, comm.Isend([large, byte], 0, 7)])
             return None
         elif fault == "flood":

@@ -84,45 +84,45 @@ def test_min_max_is_its_twin(direction: str, n: int, q: int, d: int) -> None:
 def test_min_max_goes_as_far_as_it_may(n: int, d: int, seed: int, direction: str) -> None:
     X = normal(n, d, seed)
     mean = X.mean(axis=0)
-    lie = min_max(np.vstack([X, X[:1]]), [n], direction=direction)[0]
+    forged = min_max(np.vstack([X, X[:1]]), [n], direction=direction)[0]
 
     def reach(vector: Array) -> float:
         return float(np.linalg.norm(X - vector, axis=1).max())
 
-    assert reach(lie) == pytest.approx(widest(X), rel=1e-12)
-    assert reach(mean + 1.001 * (lie - mean)) > widest(X)
+    assert reach(forged) == pytest.approx(widest(X), rel=1e-12)
+    assert reach(mean + 1.001 * (forged - mean)) > widest(X)
     p = {"std": X.std(axis=0), "unit": mean, "sign": np.sign(mean)}[direction]
-    cosine = (lie - mean) @ -p / np.linalg.norm(lie - mean) / np.linalg.norm(p)
+    cosine = (forged - mean) @ -p / np.linalg.norm(forged - mean) / np.linalg.norm(p)
     assert cosine == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_min_max_permutation_translation_scale(direction: str) -> None:
     X = normal(9, 6, 4)
-    lie = min_max(X, [8], direction=direction)[0]
+    forged = min_max(X, [8], direction=direction)[0]
     order = np.random.default_rng(0).permutation(8)
-    np.testing.assert_allclose(min_max(np.vstack([X[order], X[8:]]), [8], direction=direction)[0], lie, rtol=1e-12)
+    np.testing.assert_allclose(min_max(np.vstack([X[order], X[8:]]), [8], direction=direction)[0], forged, rtol=1e-12)
     for scale in (1e-200, 3.0, 1e200):  # no square overflows or vanishes
-        np.testing.assert_allclose(min_max(scale * X, [8], direction=direction)[0], scale * lie, rtol=1e-12)
+        np.testing.assert_allclose(min_max(scale * X, [8], direction=direction)[0], scale * forged, rtol=1e-12)
     if direction == "std":  # the others point away from the origin
-        np.testing.assert_allclose(min_max(X + 7.0, [8])[0], lie + 7.0, rtol=1e-12)
+        np.testing.assert_allclose(min_max(X + 7.0, [8])[0], forged + 7.0, rtol=1e-12)
 
 
 def test_min_max_factor_and_types() -> None:
     X = normal(7, 5)
-    mean, lie = X[:5].mean(axis=0), min_max(X, [5, 6])
-    np.testing.assert_allclose(min_max(X, [5, 6], factor=0.5), mean + 0.5 * (lie - mean), rtol=1e-12)
+    mean, forged = X[:5].mean(axis=0), min_max(X, [5, 6])
+    np.testing.assert_allclose(min_max(X, [5, 6], factor=0.5), mean + 0.5 * (forged - mean), rtol=1e-12)
     np.testing.assert_allclose(min_max(X, [5, 6], factor=0.0)[0], mean, rtol=1e-15)
     single = min_max(X.astype(np.float32), [5, 6])
     assert single.dtype == np.float32
-    np.testing.assert_allclose(single, lie, rtol=1e-5)
+    np.testing.assert_allclose(single, forged, rtol=1e-5)
 
 
 def test_min_max_where_there_is_no_room_or_no_direction() -> None:
     assert min_max(np.array([[1.0, 2.0], [9.0, 9.0]]), [1]).tolist() == [[1.0, 2.0]]  # one regular message
     assert min_max(np.array([[1.0], [-1.0], [5.0]]), [2], direction="unit").tolist() == [[0.0]]
     assert min_max(np.array([[1.0], [-1.0], [5.0]]), [2], direction="sign").tolist() == [[0.0]]
-    assert np.isnan(min_max(np.ones((2, 3)), [0, 1])).all()  # nobody to hide among
+    assert np.isnan(min_max(np.ones((2, 3)), [0, 1])).all()  # no message to imitate
     assert np.isnan(min_max(np.array([[np.nan], [1.0], [2.0]]), [2])).all()
 
 
@@ -182,11 +182,11 @@ def test_the_search_comes_close_to_the_maximum_between_two_points() -> None:
     X, byzantine = normal(11, 7, 3), [9, 10]
     given = about(7, byzantine)
 
-    def lie(strength: float) -> Any:
+    def forged(strength: float) -> Any:
         # Harm to the mean peaks at strength 3.21, which is not of the grid.
         return lambda messages, **_: np.repeat(messages[:9].mean(axis=0)[None] + 1 / (1 + (strength - 3.21) ** 2), 2, 0)
 
-    found = [WorstCase(lie, low=0, high=10, grid=11, refine=n).search(X, **given)[0] for n in (0, 2, 12)]
+    found = [WorstCase(forged, low=0, high=10, grid=11, refine=n).search(X, **given)[0] for n in (0, 2, 12)]
     assert found[0] == 3.0
     assert abs(found[1] - 3.21) < 0.21
     assert abs(found[2] - 3.21) < 0.01
@@ -264,10 +264,10 @@ def test_harm_by_hand() -> None:
 def test_a_lie_that_gives_its_sender_away_is_not_taken() -> None:
     X = normal(6, 2)
 
-    def lie(strength: float) -> Any:
+    def forged(strength: float) -> Any:
         return lambda messages, **_: np.full((2, 2), np.inf if strength > 4 else strength)
 
-    assert WorstCase(lie, low=0, high=10, grid=11, refine=0).search(X, **about(2, [4, 5]))[0] == 4.0
+    assert WorstCase(forged, low=0, high=10, grid=11, refine=0).search(X, **about(2, [4, 5]))[0] == 4.0
 
 
 def test_a_run_that_has_diverged_goes_on() -> None:

@@ -22,7 +22,7 @@ from support.runs import Q, quadratic, small_data, small_parts
 
 
 class Thing:
-    """An object of a user's own, which nobody gave a __repr__."""
+    """A user's object without a __repr__."""
 
     def __init__(self, **held: Any) -> None:
         self.__dict__ |= held
@@ -179,7 +179,7 @@ def test_worst_case_of_a_partial(rule: Any) -> None:
 # --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-class Liar:
+class Forger:
     def __init__(self, size: float) -> None:
         self.size = size
 
@@ -211,7 +211,7 @@ def clipping(value: float) -> SGD:
 
 
 TWO: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "attack's settings": ({"attack": Liar(1.0)}, {"attack": Liar(2.0)}),
+    "attack's settings": ({"attack": Forger(1.0)}, {"attack": Forger(2.0)}),
     "partial's arguments": tuple(
         {"algorithm": SGD(step=functools.partial(pow, 0.1), rule="median", f=n)} for n in (0, 1)
     ),  # type: ignore[dict-item]
@@ -267,6 +267,7 @@ class Shrink:
         return X * self.by
 
 
+@pytest.mark.slow
 def test_objects_of_ones_own_resume_in_another_process(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     for iterations in (2, 4):

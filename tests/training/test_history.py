@@ -14,12 +14,11 @@ from byzadmm import reference as ref
 from byzadmm.training.master import Master, play
 from byzadmm.training.workers import Workers
 from support.arrays import same_bits
-from support.runs import ATTACKS, M, Q, experiment, quadratic, small_data, small_parts, transcription
+from support.runs import ATTACKS, BYZANTINE, M, Q, experiment, quadratic, small_data, small_parts, transcription
 
 Array = npt.NDArray[Any]
 
 STEP = steps.inv_sqrt(2, 1)
-LIARS = list(range(M - Q, M))
 ALL_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
 REMEMBERING = {
     "momentum": SGD(rule="median", step=STEP, momentum=0.9),
@@ -31,7 +30,7 @@ REMEMBERING = {
 
 
 class Diverging:
-    """A loss of one's own, without samples, that gives infinite gradients."""
+    """A custom loss, without samples, that gives infinite gradients."""
 
     n_workers, dim = 3, 2
 
@@ -66,7 +65,7 @@ def test_momentum_follows_its_twin(rule: str, attack: str) -> None:
     zeros = np.zeros((M, loss.dim))
     gradients = ref.quadratic_gradients(loss.a, loss.b, noise=0.3, seed=4)
     assert run.trajectory is not None
-    states = transcription(algorithm, ATTACKS[attack], gradients, zeros[0], zeros, LIARS, 200, seed=4)
+    states = transcription(algorithm, ATTACKS[attack], gradients, zeros[0], zeros, BYZANTINE, 200, seed=4)
     for t, state in enumerate(states, start=1):
         if t % 20 == 0:
             np.testing.assert_allclose(run.trajectory["x0"][t // 20], state.x0, rtol=1e-10, atol=1e-10)
@@ -91,9 +90,9 @@ def test_saga_follows_its_twin(attack: str, momentum: float) -> None:
         dtype="float64",
         record="trajectory",
     )
-    twin = saga_twin(9, 2**63 + 5, LIARS if attack == "label_flip" else ())
+    twin = saga_twin(9, 2**63 + 5, BYZANTINE if attack == "label_flip" else ())
     zeros = np.zeros((M, 18))
-    states = transcription(algorithm, ALL_ATTACKS[attack], twin, zeros[0], zeros, LIARS, 200, seed=2**63 + 5)
+    states = transcription(algorithm, ALL_ATTACKS[attack], twin, zeros[0], zeros, BYZANTINE, 200, seed=2**63 + 5)
     assert run.trajectory is not None
     for t, state in enumerate(states, start=1):
         if t % 50 == 0:
@@ -128,6 +127,7 @@ def test_the_mean_stays_that_of_the_table() -> None:
         np.testing.assert_allclose(mean, exact.ravel(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_saga_is_right_on_average() -> None:
     gradients = saga_twin(4, 0)
     full = gradients(np.zeros(18), 1)  # where the table began, the correction is exact
@@ -243,6 +243,7 @@ def test_variance_reduction_needs_samples(loss: Any) -> None:
 # --- what they are good for ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_saga_ends_nearer_to_the_optimum() -> None:
     data, parts = small_data(), small_parts()
     full: dict[str, Any] = {"dataset": data, "parts": parts, "rho": 0.1, "dtype": "float64", "n_byzantine": 2}

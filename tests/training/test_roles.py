@@ -14,12 +14,21 @@ from byzadmm.training.experiment import Experiment
 from byzadmm.training.master import Master, play
 from byzadmm.training.workers import Workers
 from support.arrays import same_bits
-from support.runs import ALGORITHMS, ATTACKS, M, Q, experiment, plain_attack, quadratic, small_data, small_parts
+from support.runs import (
+    ALGORITHMS,
+    ATTACKS,
+    M,
+    Q,
+    experiment,
+    plain_attack,
+    quadratic,
+    small_data,
+    small_parts,
+)
 
 Array = npt.NDArray[Any]
 
 SPLITS = {"one and the rest": [1, 6], "uneven thirds": [1, 4, 2], "halves": [4, 3], "each alone": [1] * M}
-LIARS = list(range(M - Q, M))
 SOFTMAX_ATTACKS = {
     **ATTACKS,
     "label_flip": attacks.LabelFlip(),
@@ -90,7 +99,7 @@ def test_a_users_attack_draws_the_same_numbers_everywhere() -> None:
         (attacks.InnerProduct(), [5], range(M)),
         (attacks.Duplicate(), [4, 6], range(M)),
         (lambda messages, **_: messages[-Q:], [6], range(M)),
-        (attacks.ALIE(), [0, 1], [0, 1]),  # nobody here lies
+        (attacks.ALIE(), [0, 1], [0, 1]),  # no Byzantine worker here
         (attacks.SignFlip(), [3, 5], [3, 5]),
         (attacks.Gaussian(), [6], [6]),
         (None, [1, 6], [1, 6]),
@@ -127,7 +136,7 @@ def test_an_attack_that_promised_to_look_at_its_own_message_sees_no_other() -> N
 
 
 def test_every_attack_says_what_it_sees() -> None:
-    sees = {name: getattr(attacks, name).sees for name in attacks.__all__}
+    sees = {kind.__name__: kind.sees for kind in (attacks.Attack, *attacks.REGISTRY.values())}
     assert {name for name, what in sees.items() if what == "all"} >= {"ALIE", "Attack", "Duplicate", "InnerProduct"}
     assert set(sees.values()) == {"own", "all"}
 
@@ -136,7 +145,7 @@ def test_every_attack_says_what_it_sees() -> None:
 
 
 def absent_mask(k: int) -> npt.NDArray[np.bool_]:
-    """Worker k mod m stays away, and worker 2 in rounds 3 to 5; everybody in round 6."""
+    """Worker k mod m is missing, worker 2 in rounds 3 to 5, and all in round 6."""
     present = np.ones(M, np.bool_)
     present[k % M] = False
     present[2] &= not 3 <= k <= 5
@@ -144,7 +153,7 @@ def absent_mask(k: int) -> npt.NDArray[np.bool_]:
 
 
 def run_with_gaps(setup: Experiment, rounds: int) -> tuple[Master, list[Array], list[Array]]:
-    """The master, and for each round its x0 and the messages; absent rows hold rubbish that nobody may look at."""
+    """The master, and for each round its x0 and the messages; absent rows hold values that must not be read."""
     master, workers = Master(setup), Workers(setup, range(M))
     models: list[Array] = []
     sent: list[Array] = []

@@ -1,7 +1,7 @@
-"""What an algorithm is: what travels between the master and its workers, and what both sides do with it.
+"""The protocol of an algorithm: the messages between the master and its workers, and what both sides compute.
 
-A built-in algorithm and one of your own go through the same door: a subclass of :class:`Algorithm` with ``answer``, a
-worker's side of a round, and ``update``, the master's. It then runs in ``simulate`` and ``simulate_many``, under every
+Built-in and custom algorithms are subclasses of :class:`Algorithm` with ``answer``, a worker's side of a round, and
+``update``, the master's. It then runs in ``simulate`` and ``simulate_many``, under every
 attack, with checkpoints, and with its workers in other processes. Settings live on the object and do not change;
 everything that changes is in the two state dictionaries, whose arrays a checkpoint keeps.
 """
@@ -46,8 +46,8 @@ class Heard(NamedTuple):
     ----------
     rows : (n, d) array
     workers : (n,) int array
-        Who sent them, ascending. A worker that was eliminated is not among them; one that sent nothing is there with
-        its last message if the algorithm's ``missing`` is "last", and is not there if it is "skip".
+        Their senders, ascending. An eliminated worker is not among them; one that sent nothing is, with its last
+        message, if the algorithm's ``missing`` is "last", and is not if it is "skip".
     """
 
     rows: Array
@@ -60,13 +60,13 @@ class Algorithm:
     Attributes
     ----------
     message : str
-        What travels up: "gradient", "primal", "dual", or a word of your own.
+        What the workers send: "gradient", "primal", "dual", or another word.
     master_first : bool
-        The master moves before the workers of the same round, by what it heard in the round before.
+        The master moves before the workers of the same round, by the messages of the round before.
     missing : "skip" or "last"
-        What the absence of a message means: the worker does not count in this round, or its last message stands.
+        What a missing message means: the worker does not count in this round, or its last message counts again.
     ideal : bool
-        The Byzantine workers take no part.
+        The Byzantine workers are excluded.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Algorithm:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Optional members of the loss that this algorithm cannot do without (``byzadmm.losses.base``)."""
+        """Optional members of the loss that this algorithm requires (``byzadmm.losses.base``)."""
         return ()
 
     def check(self, n: int, workers: int | None = None) -> None:
@@ -103,7 +103,7 @@ class Algorithm:
         return replace(self, **changes)  # type: ignore[type-var]
 
     def declaring(self, f: int) -> Algorithm:
-        """The same with ``f`` Byzantine workers declared, where it is told their number and has not been yet."""
+        """The same with ``f`` Byzantine workers declared, if it takes their number and it is not set."""
         return self
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
@@ -125,7 +125,7 @@ class Algorithm:
         raise NotImplementedError(f"{type(self).__name__} has no answer")
 
     def shown(self, state: State, messages: Array, k: int) -> tuple[Array, int]:
-        """What an attack sees of the honest workers and forges, (n, d), and the index it knows it by."""
+        """What an attack sees of the honest workers and forges, (n, d), and its index ``k`` for the attack."""
         return messages, k
 
     def forger_state(self, group: Group, q: int) -> State:
@@ -141,7 +141,7 @@ class Algorithm:
         return {}
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
-        """Move ``state["x0"]``, in place, by what was heard last."""
+        """Move ``state["x0"]``, in place, by the messages ``heard``."""
         raise NotImplementedError(f"{type(self).__name__} has no update")
 
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
@@ -152,11 +152,11 @@ class Algorithm:
         return None
 
     def influence(self, rows: Array, x0: Array) -> Array:
-        """What the master makes of messages as an attack forges them: an adaptive attack measures its harm there."""
+        """What the master makes of messages as an attack forges them; an adaptive attack measures its harm by it."""
         return rows
 
     def combination(self) -> aggregators.Chain:
-        """How the master joins what :meth:`influence` gives, up to a factor."""
+        """How the master combines what :meth:`influence` returns, up to a factor."""
         return aggregators.make("mean")
 
     def describe(self) -> dict[str, Any]:

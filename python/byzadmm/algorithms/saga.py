@@ -1,4 +1,4 @@
-"""Byrd-SAGA: workers' gradients of softmax regression, corrected by what is remembered of every sample.
+"""Byrd-SAGA: workers' gradients of softmax regression, corrected by a table of the last gradient of every sample.
 
 The gradient of one sample is ``(p - e_y) a^T`` with ``a = (scale x, 1)``, so the K numbers ``p - e_y`` stand for all of
 it: a table of shape (n_i, K) per worker, and the mean of its gradients.
@@ -23,7 +23,7 @@ _BLOCK = 256  # rows at a time when a table is begun
 
 
 class Saga:
-    """Where the tables of some workers lie, and what is done with them.
+    """The tables of some workers, and the corrected gradients made with them.
 
     ``v_i = mean_b ( r_b - T_i[b] ) a_b^T + mean_j T_i[j] a_j^T`` over the drawn samples b; then ``T_i[b] <- r_b``. A
     sample that was drawn twice counts twice in the first mean, against the same old entry, and once in the second: the
@@ -51,7 +51,7 @@ class Saga:
         weights = model.reshape(self.samples.n_classes, -1)
         out = np.empty((len(workers), model.size), self.dtype)
         drawn = np.empty(self.samples.batch_size, np.int64)
-        with np.errstate(over="ignore", invalid="ignore"):  # a model may diverge; its worker gives itself away
+        with np.errstate(over="ignore", invalid="ignore"):  # a model may diverge; its worker is eliminated
             for to, worker in zip(out, workers, strict=True):
                 row, rows = self.place[worker]
                 table, mean, part = state["saga"][rows], state["saga_mean"][row], self.samples.parts[worker]
@@ -92,6 +92,6 @@ class Saga:
 
 
 def _outer(residuals: Array, inputs: Array) -> Array:
-    """``sum_b r_b a_b^T``, flat. Not by BLAS: its threads fight with ours, and the bits must not depend on them."""
+    """``sum_b r_b a_b^T``, flat. Not by BLAS, whose threads compete with ours and change the bits."""
     flat: Array = np.einsum("nk,nd->kd", residuals, inputs).ravel()
     return flat

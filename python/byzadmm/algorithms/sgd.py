@@ -51,11 +51,11 @@ class SGD(Algorithm):
     f : int
         Declared number of Byzantine workers, for every rule named that takes it.
     ideal : bool
-        The Byzantine workers take no part: the reference of every comparison.
+        The Byzantine workers are excluded: the reference of every comparison.
     momentum : float in [0, 1)
         Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
     variance_reduction : None or "saga"
-        Byrd-SAGA: ``g_i`` is corrected by what is remembered of the worker's samples. For softmax regression.
+        Byrd-SAGA: ``g_i`` is corrected by a table of past gradients of the worker's samples. For softmax regression.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class SGD(Algorithm):
         _core.sgd_step(x0, self._direction(run, state, heard, k), x0, alpha, run.rho, run.threads)
 
     def _direction(self, run: Experiment, state: State, heard: Heard, k: int) -> Array:
-        """One vector from the gradients that were heard; zero if they were too few for the rule."""
+        """The rule's result for the gradients received; zero if they are too few for the rule."""
         rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
         if not len(rows):

@@ -219,7 +219,7 @@ def fetch(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> list[
 
 def locate(name: str, file: File, folders: list[Path]) -> Path | None:
     """Return the first ``folder/name/file`` or ``folder/file`` that exists."""
-    # MNIST and Fashion-MNIST use the same file names, so one that lies loose in a folder may be the other's.
+    # MNIST and Fashion-MNIST use the same file names, so one directly in a folder may belong to the other.
     namesakes = {other.bytes for source in SOURCES.values() for other in source.files if other.name == file.name} - {
         file.bytes
     }

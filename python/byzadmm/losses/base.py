@@ -1,4 +1,4 @@
-"""What a loss offers: the protocol of the built-in ones and of your own.
+"""The protocol of a loss, built in or custom.
 
 Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``. Used where they are present:
 
@@ -10,8 +10,8 @@ Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``.
 ``initial() -> (dim,)``                             where the master and all workers start; zeros by default
 ``poisoned(workers, mapping) -> loss``              the same with other labels for some workers (label flipping)
 ``native_form(dtype, seed)``                        a native loss for the fused loop, None if there is none
-``describe()``                                      a word for the result's config
-``fingerprint() -> list``                           what a checkpoint knows the data by; arrays count by their numbers
+``describe()``                                      its entry in the result's config
+``fingerprint() -> list``                           what identifies the data of a checkpoint, arrays among it
 ==================================================  ===================================================================
 
 A loss that is given as an object keeps its own seed and batch size; the dtype is that of the run.
@@ -29,7 +29,7 @@ __all__ = ["Loss", "Samples"]
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a loss must have."""
+    """The required members of a loss."""
 
     @property
     def dim(self) -> int: ...
@@ -40,7 +40,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Samples:
-    """What softmax regression is made of: features (N, D), labels (N,), the workers' rows, whose labels are flipped."""
+    """The samples of softmax regression: features (N, D), labels (N,), the workers' rows, whose labels are flipped."""
 
     x: Array
     y: Array

@@ -1,4 +1,4 @@
-"""Separable quadratics: problems whose solution is known."""
+"""Separable quadratics, whose minimum is known in closed form."""
 
 from __future__ import annotations
 

@@ -132,13 +132,13 @@ class Softmax:
 
     @property
     def samples(self) -> Samples:
-        """Every sample and whose it is: what a table of their gradients (SAGA) is made of."""
+        """All samples and the worker of each, for algorithms that keep a table of their gradients (SAGA)."""
         data = self.dataset
         settings = (float(data.scale), self._poisoned, self.batch_size, self.seed)
         return Samples(data.train_x, self._labels, self.parts, data.n_classes, *settings)
 
     def describe(self) -> str:
-        """A word; the data set has a place of its own in the config, its numbers count in :meth:`fingerprint`."""
+        """The name of the loss; the data set has its own entry in the config, and :meth:`fingerprint` its numbers."""
         return "softmax"
 
     def fingerprint(self) -> list[Any]:

@@ -1,6 +1,6 @@
 """The record of an experiment: everything that does not change while it runs, checked once.
 
-``simulate``, ``simulate_many``, settings files, the command line and the engines all build this one.
+``simulate``, ``simulate_many``, settings files, the command line and the engines all construct it.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Experiment:
         )
 
     def _check_attack(self) -> None:
-        """Every number that an attack is told must be one in the dtype of the run."""
+        """Every number in an attack's settings must be finite in the dtype of the run."""
         if isinstance(self.attack, Attack):
             for name, value in settings_of(self.attack).items():
                 if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:

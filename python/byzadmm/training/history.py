@@ -1,4 +1,4 @@
-"""The curves of a run, measured from outside: nothing here touches the state."""
+"""The curves of a run. Nothing here changes the state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["History"]
 
 
 class History:
-    """What every evaluation found: the loss's own metrics, the consensus gap, the distance to a given optimum."""
+    """The results of all evaluations: the loss's metrics, the consensus gap, the distance to a given optimum."""
 
     def __init__(self, run: Experiment) -> None:
         self.run = run
@@ -70,13 +70,13 @@ class History:
         return wanted
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Go on from what :meth:`arrays` gave."""
+        """Continue from the arrays of a checkpoint."""
         self.iterations = arrays["iterations"].tolist()
         self.curves = {name: values.tolist() for name, values in under("curve_", arrays).items()}
         self.trajectory = {name: list(values) for name, values in under("trajectory_", arrays).items()}
 
     def keep_only(self, iterations: list[int]) -> None:
-        """Forget the end of a shorter run, where this one does not evaluate."""
+        """Remove evaluations at other iterations: the end of a shorter run, where this one does not evaluate."""
         wanted = set(iterations)
         kept = [t for t, k in enumerate(self.iterations) if k in wanted]
         for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):

@@ -1,4 +1,4 @@
-"""The master's side of a round: its model, what it heard, and which workers it has eliminated."""
+"""The master's side of a round: its model, the messages it received, and which workers it has eliminated."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Mask = NDArray[np.bool_]
 
 
 def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Any, ...]]) -> None:
-    """Round ``k``: the master moves first (ADMM, whose workers compare themselves with where it went) or last.
+    """Round ``k``: the master moves first (ADMM, whose workers compare themselves with its new model) or last.
 
-    ``ask(k, x0)`` returns what :meth:`Master.receive` takes: the messages (m, d), who sent one (None: everybody), and
-    which of them are acceptable if that is known already.
+    ``ask(k, x0)`` returns what :meth:`Master.receive` takes: the messages (m, d), which workers sent one (None: all),
+    and which messages are acceptable if that is known already.
     """
     if master.run.algorithm.master_first:
         master.receive(k, *ask(k, master.update(k)))
@@ -41,10 +41,10 @@ def message_bound(run: Experiment) -> float:
 
 
 class Master:
-    """The master: its model ``x0``, what it heard, and whom it has eliminated.
+    """The master: its model ``x0``, the messages it received last, and the workers it has eliminated.
 
     ``eliminated[i]`` is the round in which worker i sent an unacceptable message, or -1. A worker that sends nothing in
-    a round is not eliminated: its last message stands, or it does not count, as the algorithm says.
+    a round is not eliminated: its last message counts again, or none does, as the algorithm's ``missing`` says.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Master:
 
     @property
     def x0(self) -> Array:
-        """The model itself: the next update changes it."""
+        """The model; the next update changes this array."""
         return self._state["x0"]
 
     @property
@@ -76,15 +76,15 @@ class Master:
         return dict(self._state)
 
     def restore(self, state: State) -> None:
-        """Go on from ``state``, whose arrays are taken over, not copied; other entries in it are left alone."""
+        """Continue from ``state``, whose arrays are used, not copied; other entries in it are ignored."""
         self._state = {name: taken(state, name, old) for name, old in self._state.items()}
 
     def receive(self, k: int, messages: Array, present: Mask | None = None, good: Mask | None = None) -> None:
-        """Take the messages of round ``k``, (m, d); rows of workers that are not ``present`` are not looked at.
+        """Take the messages of round ``k``, (m, d); rows of workers that are not ``present`` are not read.
 
         A message that is not finite, or a dual out of range, eliminates its sender (paper, below ``eq11``). Where the
-        last message of a missing worker stands, the master keeps ``messages`` itself for two rounds, with these rows
-        written into it.
+        last message of a missing worker counts again, the master keeps ``messages`` itself for two rounds and writes
+        those rows into it.
         """
         arrived = self._expected if present is None else self._expected & present
         if good is None:
@@ -98,7 +98,7 @@ class Master:
             self._heard = _select(messages, arrived & (self.eliminated < 0))
 
     def update(self, k: int) -> Array:
-        """Move ``x0`` by what was heard last, and return it."""
+        """Move ``x0`` by the messages received last, and return it."""
         algorithm = self.run.algorithm
         heard = self._heard
         if algorithm.missing == "last":

@@ -1,4 +1,4 @@
-"""One run: from evaluation to evaluation, whoever does the iterations; checkpoints in between."""
+"""One run: iterations up to the next evaluation, the evaluation, a checkpoint, until all are done."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Progress = Callable[[int, int], None]
 #: ``advance(state, first, count)``: iterations ``first .. first+count-1``; the arrays of ``state`` move on.
 Advance = Callable[[State, int, int], None]
 
-#: Iterations of one native call: the memory of their step sizes, and the time until they are known, stay small.
+#: Iterations of one native call, at most: their step sizes are computed and held in memory before it.
 _AT_ONCE = 10_000
 
 
 def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
-    """The first state of a run in this process, and what moves it on: natively if every part is native.
+    """The first state of a run in this process, and the function that advances it, natively if every part is native.
 
-    ``stepwise`` takes the two sides of a round all the same, which is what the native loop is compared with.
+    ``stepwise`` never uses the native loop: tests compare it with this path.
     """
     fused = None if stepwise else run.algorithm.fused(run)
     master, workers = Master(run), Workers(run, range(run.m))
@@ -139,7 +139,7 @@ def _resume(path: Any, fingerprint: str, state: State, history: History, total: 
 
 
 def reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], None]]:
-    """What is called with (done, total), and what ends it: nothing, a user's function, or a bar."""
+    """A function to call with (done, total), and one that ends it: for no progress, a user's function, or a bar."""
     if progress is None or progress is False:
         return (lambda done, total: None), (lambda: None)
     if callable(progress):

@@ -1,4 +1,4 @@
-"""The workers' side of a round: what they hold, what they send, and what the Byzantine ones send in its place."""
+"""The workers' side of a round: the state they hold, their honest messages, and the forged ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Group:
     taking_part : list of int
         Rows of the workers that take part: all, but for the Byzantine ones where the algorithm is ideal.
     kept : dict
-        Whatever an algorithm wants to prepare once for these workers; it is no part of a checkpoint.
+        What an algorithm prepares once for these workers; not part of a checkpoint.
     """
 
     def __init__(self, run: Experiment, workers: Sequence[int]) -> None:
@@ -85,9 +85,9 @@ class Group:
 class Workers:
     """Some of the workers, Byzantine ones among them: the models they hold and the messages they send.
 
-    A Byzantine worker keeps an honest state and sends something else. If its attack looks at messages that are not held
-    here, shadows of all workers are: every draw can be repeated anywhere, so they are what the others hold, to the bit
-    (as long as those others answer every round).
+    A Byzantine worker keeps an honest state and sends a forged message. If its attack needs messages of workers that
+    are not held here, copies of all workers are computed here too: every draw can be repeated anywhere, so they have
+    the bits of the originals as long as those answer every round.
 
     Parameters
     ----------
@@ -109,15 +109,15 @@ class Workers:
         self._own = np.searchsorted(self.held, self.mine)
         self._forging = np.searchsorted(self.held, self.byzantine)
         self.group = Group(run, self.held)
-        # Attacks know workers by number. A user's sees NaN where it promised not to look; a native one really does not,
-        # and the memory of the rows in between is never touched.
-        self._everybody: Array | None = None
+        # Attacks address workers by number. A custom attack with sees="own" gets NaN in the other rows; a native one
+        # does not read them, so their memory is never touched.
+        self._all_rows: Array | None = None
         if self.byzantine and len(self.held) < run.m:
-            self._everybody = np.empty((run.m, run.d), run.dtype)
+            self._all_rows = np.empty((run.m, run.d), run.dtype)
             if run.native_attack is None:
-                self._everybody[:] = np.nan
+                self._all_rows[:] = np.nan
         q = len(self.byzantine)
-        # Ideal SGD leaves the Byzantine workers out, but the native loop keeps a place for their forged messages.
+        # Ideal SGD has no Byzantine workers, but the native loop keeps a place for their forged messages.
         place = len(run.byzantine) if run.algorithm.ideal else q
         self._state: State = {"forged": np.zeros((place, run.d), run.dtype)}
         self._state |= run.algorithm.worker_state(self.group)
@@ -128,7 +128,7 @@ class Workers:
         return dict(self._state)
 
     def restore(self, state: State) -> None:
-        """Go on from ``state``, whose arrays are taken over, not copied; other entries in it are left alone."""
+        """Continue from ``state``, whose arrays are used, not copied; other entries in it are ignored."""
         self._state = {name: taken(state, name, old) for name, old in self._state.items()}
 
     def answer(self, k: int, x0: Array) -> Array:
@@ -144,9 +144,9 @@ class Workers:
     def _forge(self, honest: Array, k: int, x0: Array) -> None:
         """Forged messages of index ``k``, from the honest messages of those held."""
         run, out = self.run, self._state["forged"]
-        if self._everybody is not None:
-            self._everybody[self.held] = honest
-            honest = self._everybody
+        if self._all_rows is not None:
+            self._all_rows[self.held] = honest
+            honest = self._all_rows
         if run.native_attack is not None:
             _core.attack_messages(run.native_attack, honest, self.byzantine, x0, k, run.seed, out, run.threads)
             return
