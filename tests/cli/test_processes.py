@@ -113,7 +113,8 @@ def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from byzadmm.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--seeds", "1", "--out", str(tmp_path / "out")]
+    out = str(tmp_path / "out")
+    words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--seeds", "1", "--out", out]
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), encoding="utf-8"
     )

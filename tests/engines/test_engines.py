@@ -217,7 +217,7 @@ def test_older_names_keep_working_with_a_warning() -> None:
             self.events, self.start, self.exchange = engine.events, engine.start, engine.exchange
             self.rank_of, self.close, self.report = engine.rank_of, engine.close, engine.models
 
-    run = Experiment(None, None, {"algorithm": ALGORITHMS["rsa"], "loss": quadratic(), "iterations": 3})
+    run = Experiment(None, None, algorithm=ALGORITHMS["rsa"], loss=quadratic(), iterations=3)
     with pytest.warns(DeprecationWarning, match=r"Older\.report: call the method models"):
         older = engines.lead(run, Older(LocalEngine(run)), deadline=1.0)  # type: ignore[arg-type]
     assert same_bits(older.x, engines.lead(run, LocalEngine(run), deadline=1.0).x)
