@@ -29,7 +29,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     A selection is over before other processes would have started, and its output and debugger stay usable.
     """
     option = config.option
-    few = option.keyword or option.lf or option.trace or option.capture == "no"
+    few = option.keyword or getattr(option, "lf", False) or option.trace or option.capture == "no"
     return 0 if few or not all(Path(name).is_dir() for name in config.args) else None
 
 
