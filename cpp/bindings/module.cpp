@@ -8,8 +8,9 @@ namespace byzadmm::bindings {
 namespace {
 
 void use(py::module_& m, const py::capsule& table) {
-  table_in_use() = static_cast<const Table*>(PyCapsule_GetPointer(table.ptr(), Table::kCapsule));
-  if (!table_in_use()) throw py::error_already_set();
+  const void* given = PyCapsule_GetPointer(table.ptr(), Table::kCapsule);
+  if (!given) throw py::error_already_set();
+  table_in_use() = static_cast<const Table*>(given);
   m.attr("isa") = bindings::table().isa;
   m.attr("vector_bytes") = bindings::table().vector_bytes;
   m.attr("openmp") = bindings::table().openmp;

@@ -16,7 +16,7 @@ from byzadmm.engines.mpi import Job
 from support.mpi_faults import RUNS, settings
 
 
-def load_for_ever(*_: Any) -> None:
+def load_for_ever(*_: Any, **__: Any) -> None:
     time.sleep(1000)
 
 

@@ -185,7 +185,7 @@ def test_a_damaged_checkpoint_is_never_used(damage: str, tmp_path: Path) -> None
         "last byte": [content[:-1]],
         "text": [b"not a checkpoint at all"],
         "extra": [bytes(len(content))],
-        "bits": [flipped(content, rng.randrange(8 * len(content))) for _ in range(30)],
+        "bits": [flipped(content, rng.randrange(8 * len(content))) for _ in range(60)],
     }[damage]
     detected = 0
     for bad in broken:
