@@ -77,6 +77,17 @@ auto dispatch_feature(const py::array& a, const char* name, F&& f) {
   wrong_dtype(name, "uint8, float32 or float64", a);
 }
 
+/// The rows of x (n, d), of any storage type, read as T.
+template <class T>
+SamplesAs<T> samples_of(const py::array& x) {
+  require_dims(x, "X", 2);
+  return dispatch_feature(x, "X", [&](auto feature) {
+    using X = decltype(feature);
+    using Make = SamplesAs<T> (*)(Samples<X>);
+    return std::get<Make>(kernels<T>().samples_as)({require<X>(x, "X", shape_of(x)), x.shape(0), x.shape(1)});
+  });
+}
+
 /// Pointers to the rows of a C-ordered (n, d) array; n may be 0.
 template <class T>
 class MatrixRows {

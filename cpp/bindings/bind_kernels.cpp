@@ -52,17 +52,12 @@ Problem check_problem(const py::array& w, const py::array& x, const py::object& 
   return p;
 }
 
-/// call(models as T*, samples of X, kernels of T and X)
+/// call(models as T*, samples read as T)
 template <class Call>
-void on_samples(const py::array& w, const py::array& x, const Problem& p, Call&& call) {
+void on_samples(const py::array& w, const py::array& x, Call&& call) {
   dispatch_float(w, "W", [&](auto tag) {
     using T = decltype(tag);
-    const T* models = require<T>(w, "W", shape_of(w));
-    dispatch_feature(x, "X", [&](auto feature) {
-      using X = decltype(feature);
-      const Samples<X> samples{require<X>(x, "X", shape_of(x)), p.samples, p.features};
-      call(models, samples, std::get<SoftmaxKernels<T, X>>(kernels<T>().softmax));
-    });
+    call(require<T>(w, "W", shape_of(w)), samples_of<T>(x));
   });
 }
 
@@ -72,12 +67,12 @@ void bind_softmax(py::module_& m) {
       [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, const py::array& out,
          double scale, bool bias, int threads) {
         const Problem p = check_problem(w, x, y, idx, bias);
-        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+        on_samples(w, x, [&](const auto* models, const auto& samples) {
           using T = std::decay_t<decltype(*models)>;
           T* to = require_out<T>(out, "out", shape_of(w));
           const int team = table().resolve_threads(threads, p.work());
           const Unlocked unlocked;
-          of.gradient(p.model(models, scale), models, samples, p.y, p.idx, p.m, p.batch, to, team);
+          kernels<T>().softmax_gradient(p.model(models, scale), models, samples, p.y, p.idx, p.m, p.batch, to, team);
         });
       },
       "W"_a, "X"_a, "y"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Mini-batch gradients of all workers.");
@@ -88,12 +83,13 @@ void bind_softmax(py::module_& m) {
         const Problem p = check_problem(w, x, y, idx, bias);
         py::array_t<double> result(p.m);
         double* to = result.mutable_data();
-        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+        on_samples(w, x, [&](const auto* models, const auto& samples) {
+          using T = std::decay_t<decltype(*models)>;
           const int team = table().resolve_threads(threads, p.work() / p.m);
           const Unlocked unlocked;
           for (index_t i = 0; i < p.m; ++i)
-            to[i] = of.loss(p.model(models + i * p.classes * p.stride, scale), samples, p.y,
-                            p.idx ? p.idx + i * p.batch : nullptr, p.batch, team);
+            to[i] = kernels<T>().softmax_loss(p.model(models + i * p.classes * p.stride, scale), samples, p.y,
+                                              p.idx ? p.idx + i * p.batch : nullptr, p.batch, team);
         });
         return result;
       },
@@ -104,10 +100,11 @@ void bind_softmax(py::module_& m) {
         const Problem p = check_problem(w, x, py::none(), py::none(), bias);
         if (p.m != 1) wrong_shape("W", {1, p.classes, p.stride}, shape_of(w));
         std::int64_t* to = require_out<std::int64_t>(out, "out", {p.samples});
-        on_samples(w, x, p, [&](const auto* models, auto samples, auto& of) {
+        on_samples(w, x, [&](const auto* models, const auto& samples) {
+          using T = std::decay_t<decltype(*models)>;
           const int team = table().resolve_threads(threads, p.work());
           const Unlocked unlocked;
-          of.predict(p.model(models, scale), samples, to, team);
+          kernels<T>().softmax_predict(p.model(models, scale), samples, to, team);
         });
       },
       "W"_a, "X"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Class of every row.");

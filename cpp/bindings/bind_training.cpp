@@ -50,13 +50,12 @@ NativeLoss make_softmax(const py::array& x, const py::array& y, const py::array&
   }
   NativeLoss loss;
   loss.keep = {x, y, flipped, part, offset, poisoned};
-  dispatch_feature(x, "X", [&](auto feature) {
-    using X = decltype(feature);
-    const Samples<X> samples{require<X>(x, "X", shape_of(x)), n, x.shape(1)};
-    const SharedSamples<X> all{samples, y_, f_, p_, o_, bad, m, classes, batch, scale, seed};
-    if (single) loss.put(std::get<SoftmaxKernels<float, X>>(kernels<float>().softmax).make_loss(all));
-    else loss.put(std::get<SoftmaxKernels<double, X>>(kernels<double>().softmax).make_loss(all));
-  });
+  const auto make = [&](auto tag) {
+    using T = decltype(tag);
+    loss.put(kernels<T>().make_softmax_loss({samples_of<T>(x), y_, f_, p_, o_, bad, m, classes, batch, scale, seed}));
+  };
+  if (single) make(float{});
+  else make(double{});
   return loss;
 }
 

@@ -16,17 +16,6 @@
 
 namespace byzadmm {
 
-/// Softmax regression with models of T and features stored as X.
-template <class T, class X>
-struct SoftmaxKernels {
-  void (*gradient)(const SoftmaxModel<T>&, const T* w, Samples<X>, const std::int64_t* y, const std::int64_t* idx,
-                   index_t m, index_t batch, T* out, int threads);
-  double (*loss)(const SoftmaxModel<T>&, Samples<X>, const std::int64_t* y, const std::int64_t* idx, index_t batch,
-                 int threads);
-  void (*predict)(const SoftmaxModel<T>&, Samples<X>, std::int64_t* out, int threads);
-  std::unique_ptr<Loss<T>> (*make_loss)(const SharedSamples<X>&);
-};
-
 /// Every kernel on numbers of type T. The headers of cpp/include/byzadmm/ say what each computes.
 template <class T>
 struct Kernels {
@@ -70,7 +59,15 @@ struct Kernels {
                         bool* present, bool* good, bool* fits);
 
   // losses and training loops
-  std::tuple<SoftmaxKernels<T, std::uint8_t>, SoftmaxKernels<T, float>, SoftmaxKernels<T, double>> softmax;
+  std::tuple<SamplesAs<T> (*)(Samples<std::uint8_t>), SamplesAs<T> (*)(Samples<float>),
+             SamplesAs<T> (*)(Samples<double>)>
+      samples_as;
+  void (*softmax_gradient)(const SoftmaxModel<T>&, const T* w, const SamplesAs<T>&, const std::int64_t* y,
+                           const std::int64_t* idx, index_t m, index_t batch, T* out, int threads);
+  double (*softmax_loss)(const SoftmaxModel<T>&, const SamplesAs<T>&, const std::int64_t* y, const std::int64_t* idx,
+                         index_t batch, int threads);
+  void (*softmax_predict)(const SoftmaxModel<T>&, const SamplesAs<T>&, std::int64_t* out, int threads);
+  std::unique_ptr<Loss<T>> (*make_softmax_loss)(const SharedSamples<T>&);
   std::unique_ptr<Loss<T>> (*make_quadratic_loss)(const Quadratics<T>&);
   void (*gradients)(Loss<T>&, const T* models, bool shared, const std::vector<index_t>& workers, std::int64_t k, T* out,
                     int threads);

@@ -14,9 +14,9 @@ namespace byzadmm {
 
 namespace {
 
-template <class T, class X>
-std::unique_ptr<Loss<T>> make_softmax_loss(const SharedSamples<X>& all) {
-  return std::make_unique<SoftmaxLoss<T, X>>(all);
+template <class T>
+std::unique_ptr<Loss<T>> make_softmax_loss(const SharedSamples<T>& all) {
+  return std::make_unique<SoftmaxLoss<T>>(all);
 }
 
 template <class T>
@@ -31,11 +31,6 @@ void run_sgd_by_name(Loss<T>& loss, SgdState<T> s, const Rule& rule, const SgdPa
     apply_rule<T>(rule, x, eliminated, out, who.threads);
   };
   run_sgd<T>(loss, s, direction, p, who, schedule);
-}
-
-template <class T, class X>
-SoftmaxKernels<T, X> softmax_kernels() {
-  return {softmax_gradient<T, X>, softmax_loss<T, X>, softmax_predict<T, X>, make_softmax_loss<T, X>};
 }
 
 }  // namespace
@@ -53,7 +48,11 @@ void fill_training(Kernels<T>& k) {
   k.attack_messages = attack_messages<T>;
   k.acceptable_rows = acceptable_rows<T>;
   k.take_messages = take_messages<T>;
-  k.softmax = {softmax_kernels<T, std::uint8_t>(), softmax_kernels<T, float>(), softmax_kernels<T, double>()};
+  k.samples_as = {samples_as<T, std::uint8_t>, samples_as<T, float>, samples_as<T, double>};
+  k.softmax_gradient = softmax_gradient<T>;
+  k.softmax_loss = softmax_loss<T>;
+  k.softmax_predict = softmax_predict<T>;
+  k.make_softmax_loss = make_softmax_loss<T>;
   k.make_quadratic_loss = make_quadratic_loss<T>;
   k.gradients = gradients<T>;
   k.run_admm = run_admm<T>;

@@ -141,10 +141,10 @@ void test_softmax_case(index_t m, index_t K, index_t D, index_t B, bool bias, bo
   for (index_t i = 0; i < m * B; ++i)
     idx[i] = with_idx ? static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(N)) : i % B;
   const std::int64_t* rows = with_idx ? idx.get() : nullptr;
-  const byzadmm::Samples<X> samples{x.get(), N, D};
+  const auto samples = byzadmm::samples_as<T, X>({x.get(), N, D});
   const double scale = 1.0 / 255;
   const byzadmm::SoftmaxModel<T> shape{w.get(), K, D, stride, static_cast<T>(scale)};
-  byzadmm::softmax_gradient<T, X>(shape, w.get(), samples, y.get(), rows, m, B, g.get(), 2);
+  byzadmm::softmax_gradient<T>(shape, w.get(), samples, y.get(), rows, m, B, g.get(), 2);
 
   bool gradient_ok = true, loss_ok = true, predict_ok = true;
   const double tolerance = 100 * kEps<T>;
@@ -181,10 +181,10 @@ void test_softmax_case(index_t m, index_t K, index_t D, index_t B, bool bias, bo
                     close(static_cast<double>(g[i * K * stride + e]), expected[static_cast<std::size_t>(e)], tolerance);
     byzadmm::SoftmaxModel<T> mine = shape;
     mine.w = model;
-    const double got = byzadmm::softmax_loss<T, X>(mine, samples, y.get(), rows ? rows + i * B : nullptr, B, 3);
+    const double got = byzadmm::softmax_loss<T>(mine, samples, y.get(), rows ? rows + i * B : nullptr, B, 3);
     loss_ok = loss_ok && close(got, loss / static_cast<double>(B), tolerance * (1 + std::abs(got)));
     if (i == 0) {
-      byzadmm::softmax_predict<T, X>(mine, samples, predicted.get(), 2);
+      byzadmm::softmax_predict<T>(mine, samples, predicted.get(), 2);
       for (index_t row = 0; row < N; ++row) {
         const auto z = logits_of(row);
         const double top = *std::max_element(z.begin(), z.end());

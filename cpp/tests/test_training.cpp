@@ -31,18 +31,9 @@ struct Problem {
   }
 
   template <class T>
-  SoftmaxLoss<T, X> loss() const {
-    return SoftmaxLoss<T, X>({{x.get(), samples, features},
-                              y.get(),
-                              flipped.get(),
-                              part.get(),
-                              offset.get(),
-                              poisoned.get(),
-                              workers,
-                              classes,
-                              batch,
-                              1.0 / 255,
-                              11});
+  SoftmaxLoss<T> loss() const {
+    return SoftmaxLoss<T>({samples_as<T, X>({x.get(), samples, features}), y.get(), flipped.get(), part.get(),
+                           offset.get(), poisoned.get(), workers, classes, batch, 1.0 / 255, 11});
   }
   index_t dim() const { return classes * (features + 1); }
 };
@@ -69,9 +60,9 @@ void test_batches(index_t workers, index_t batch) {
                     static_cast<std::uint64_t>(size), idx.get(), batch);
     for (index_t b = 0; b < batch; ++b) idx[b] = problem.part[lo + idx[b]];
     const SoftmaxModel<T> shape{model.get(), problem.classes, problem.features, problem.features + 1, T(1.0 / 255)};
-    softmax_gradient<T, X>(shape, model.get(), {problem.x.get(), problem.samples, problem.features},
-                           problem.poisoned[worker] ? problem.flipped.get() : problem.y.get(), idx.get(), 1, batch,
-                           expected.get(), 1);
+    softmax_gradient<T>(shape, model.get(), samples_as<T, X>({problem.x.get(), problem.samples, problem.features}),
+                        problem.poisoned[worker] ? problem.flipped.get() : problem.y.get(), idx.get(), 1, batch,
+                        expected.get(), 1);
     ok = ok && std::equal(g.get(), g.get() + d, expected.get());
   }
   check(ok, "batches " + name_of<T>() + " workers=" + std::to_string(workers) + " batch=" + std::to_string(batch));
@@ -244,7 +235,7 @@ void test_all() {
         check(whole == trained<T>(method, problem, attack, 3, {5}), "threads, method " + label);
         check(whole == trained<T>(method, problem, attack, 2, {1, 3, 1}), "pieces, method " + label);
         const bool caught = whole.eliminated[workers - 1] >= 0;
-        check(caught == (attack.kind == AttackKind::constant), "who is thrown out, method " + label);
+        check(caught == (attack.kind == AttackKind::constant), "who is eliminated, method " + label);
       }
 }
 

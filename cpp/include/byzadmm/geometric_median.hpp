@@ -1,17 +1,19 @@
 // Geometric median of the workers: argmin_z sum_i w_i ||x_i - z||.
 //
-// The rows are read three times whatever the number of iterations: for a centre c (the most central row by a sample of
-// the columns), for the Gram matrix of x_i - c, and for the result. In between everything happens on n numbers: a point
-// is z = c + sum_i v_i yhat_i with yhat_i = (x_i - c) / ||x_i - c||, inner products go through H_ij = yhat_i . yhat_j.
-// More rows than columns, or too many for the Gram matrix to pay, are copied once, less the column-wise median, and
-// iterated on directly.
+// Two ways, chosen by the shape of the rows (median_spaces.hpp):
+// - n <= d and n <= kMaxGram: the Gram matrix of x_i - c, where the centre c is the row that is most central by a
+// sample
+//   of the columns. A point is z = c + sum_i v_i yhat_i with yhat_i = (x_i - c) / ||x_i - c||, and inner products go
+//   through H_ij = yhat_i . yhat_j, so that iterations work on n numbers. The rows are read to form the matrix and to
+//   form the result, whatever the number of iterations.
+// - otherwise: a copy of the rows, less the column-wise median, on which every iteration works directly.
 //
-// Attackers may send any finite number. So every row is brought into range by a power of two of its own; the unit of
-// length is the size of the solution (balanced_exponent), from which farther rows are mere directions; rows are judged
-// by the forces on them, and values of f compared by differences in which the distances to far rows cancel: sums of
-// distances tie. Digits are lost where the solution lies much closer to a row than c does: then that row becomes the
-// centre and the Gram matrix is formed again. And a Gram matrix knows lengths only to the square root of rounding if
-// they come about by cancellation (rows in few dimensions): asked for more, the copy takes over.
+// Attackers may send any finite number. Every row is therefore scaled by a power of two of its own; the unit of length
+// is the size of the solution (balanced_exponent), and rows far beyond it count by their direction only; rows are
+// judged by the forces on them, and values of f compared by differences in which the distances to far rows cancel.
+// Digits are lost where the solution lies much closer to a row than c does: that row then becomes the centre, and the
+// Gram matrix is formed again. Lengths that come about by cancellation (rows in few dimensions) are known from a Gram
+// matrix only to the square root of rounding: where more is asked for, the copy takes over.
 #pragma once
 
 #include <algorithm>

@@ -15,10 +15,10 @@ namespace byzadmm {
 /// A batch is a few hundred random places in a large file, so the cost is waiting for memory. A thread therefore works
 /// on three batches at once: it draws one and asks for its entries, finds the rows of the next and asks for those, and
 /// computes with the third, whose rows have arrived.
-template <class T, class X>
+template <class T>
 class SoftmaxLoss final : public Loss<T> {
  public:
-  explicit SoftmaxLoss(const SharedSamples<X>& all)
+  explicit SoftmaxLoss(const SharedSamples<T>& all)
       : samples_(all.samples),
         workers_(all.workers),
         classes_(all.classes),
@@ -37,7 +37,7 @@ class SoftmaxLoss final : public Loss<T> {
 
   void reserve(int threads) override {
     const auto slots = static_cast<std::size_t>(threads), size = static_cast<std::size_t>(batch_);
-    scratch_.resize(slots * static_cast<std::size_t>(softmax_scratch<T, X>(samples_.d, classes_)));
+    scratch_.resize(slots * static_cast<std::size_t>(softmax_scratch(samples_, classes_)));
     lane_.resize(slots);
     for (Lane& lane : lane_) {
       lane.place.resize(size);
@@ -64,7 +64,7 @@ class SoftmaxLoss final : public Loss<T> {
     softmax_gradient_one(
         shape, samples_, batch.row.data(),
         [label = batch.label.data()](index_t b) { return static_cast<index_t>(label[b]); }, batch_, g,
-        scratch_.data() + slot * softmax_scratch<T, X>(samples_.d, classes_));
+        scratch_.data() + slot * softmax_scratch(samples_, classes_));
   }
 
  private:
@@ -128,7 +128,7 @@ class SoftmaxLoss final : public Loss<T> {
     detail::prefetch_rows(samples_, batch.row.data(), batch_ < detail::kBatchTile ? batch_ : detail::kBatchTile);
   }
 
-  Samples<X> samples_;
+  SamplesAs<T> samples_;
   index_t workers_, classes_;
   double scale_;
   index_t batch_;

@@ -1,8 +1,9 @@
 // Column-wise median and trimmed mean over workers.
 //
-// Both run on vectors of columns: a compile-time network up to kMaxNetwork rows, counting selection above. Both return
-// whether a non-finite value may have been seen (the sum of a column was not finite): the caller then looks closer.
-// A NaN spoils its own column only; infinities order as usual.
+// Both run on vectors of columns: a sorting network, unrolled by the compiler up to kMaxUnrolled rows and run from a
+// table up to kMaxNetwork; above, selection by counting (selection.hpp). Both return whether a non-finite value may
+// have been seen (the sum of a column was not finite): the caller then looks closer. A NaN spoils its own column only;
+// infinities order as usual.
 #pragma once
 
 #include <memory>

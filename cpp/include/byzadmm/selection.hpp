@@ -1,9 +1,10 @@
 // Order statistics of many values per column, a vector of columns at a time, by counting.
 //
-// Sorting networks grow as n log^2 n; counting how many values lie below a pivot costs two instructions a value. A
-// sorted sample of the rows brackets the wanted rank in four counts, interpolation narrows the bracket, and walking up
-// its distinct values ends it, so ties (colluders send equal vectors) finish at once. Every third step halves the
-// bracket in the ordering of the representation, which bounds the work for hostile data.
+// Sorting networks grow as n log^2 n; counting how many values are at most a pivot takes a comparison and a subtraction
+// per value. Binary search in a sorted sample of 15 rows brackets the wanted rank in at most four counts per lane.
+// Interpolation narrows the bracket, and every third step halves it in the ordering of the representation, which bounds
+// the work for hostile data. Once few ranks are left, one pass collects the next values in order; only where ties hide
+// the rank behind them are the distinct values walked up one by one.
 #pragma once
 
 #include "byzadmm/network.hpp"

@@ -167,24 +167,28 @@ BYZ_NOINLINE void accumulate_gradient(const T* const* x, index_t count, const T*
   }
 }
 
-/// Up to kBatchTile samples as rows of T: pointers into the data when it has that type, a converted copy otherwise.
 template <class T, class X>
+BYZ_NOINLINE void convert_row(const void* row, index_t d, T* to) {
+  const X* from = static_cast<const X*>(row);
+  for (index_t j = 0; j < d; ++j) to[j] = static_cast<T>(from[j]);
+}
+
+/// Up to kBatchTile samples as rows of T: pointers into the data when it has that type, a converted copy otherwise.
+template <class T>
 class BatchTile {
  public:
-  BatchTile(Samples<X> samples, T* copy) : samples_(samples), copy_(copy) {}
-
-  static index_t copy_size(index_t features) { return std::is_same_v<T, X> ? 0 : kBatchTile * padded<T>(features); }
+  BatchTile(const SamplesAs<T>& samples, T* copy) : samples_(samples), copy_(copy) {}
 
   /// Samples idx[0..count) (or first, first + 1, ... without idx), and the last one again up to a whole block.
   const T* const* gather(const std::int64_t* idx, index_t first, index_t count) {
     for (index_t s = 0; s < count; ++s) {
-      const X* from = samples_.data + (idx ? static_cast<index_t>(idx[s]) : first + s) * samples_.d;
-      if constexpr (std::is_same_v<T, X>) {
-        row_[s] = from;
-      } else {
+      const void* from = samples_.row(idx ? static_cast<index_t>(idx[s]) : first + s);
+      if (samples_.convert) {
         T* to = copy_ + s * padded<T>(samples_.d);
-        for (index_t j = 0; j < samples_.d; ++j) to[j] = static_cast<T>(from[j]);
+        samples_.convert(from, samples_.d, to);
         row_[s] = to;
+      } else {
+        row_[s] = static_cast<const T*>(from);
       }
     }
     for (index_t s = count; s % kLogitSamples != 0; ++s) row_[s] = row_[count - 1];
@@ -192,17 +196,17 @@ class BatchTile {
   }
 
  private:
-  Samples<X> samples_;
+  SamplesAs<T> samples_;
   T* copy_;
   const T* row_[kBatchTile] = {};
 };
 
 /// Ask for the rows of a batch that is gathered soon.
-template <class X>
-inline void prefetch_rows(Samples<X> samples, const std::int64_t* idx, index_t count) {
+template <class T>
+inline void prefetch_rows(const SamplesAs<T>& samples, const std::int64_t* idx, index_t count) {
   for (index_t s = 0; s < count; ++s) {
-    const char* from = reinterpret_cast<const char*>(samples.data + static_cast<index_t>(idx[s]) * samples.d);
-    const char* end = from + samples.d * static_cast<index_t>(sizeof(X));
+    const char* from = static_cast<const char*>(samples.row(static_cast<index_t>(idx[s])));
+    const char* end = from + samples.row_bytes;
     for (; from < end; from += 64) __builtin_prefetch(from);
     __builtin_prefetch(end - 1);
   }
@@ -221,22 +225,30 @@ inline double sample_loss(const T* z, index_t classes, index_t label) {
 
 }  // namespace detail
 
-/// Scratch elements of T that a tile needs per thread: logits, converted samples, and room to align both.
+/// Samples stored as X, read as rows of T.
 template <class T, class X>
-index_t softmax_scratch(index_t features, index_t classes) {
+SamplesAs<T> samples_as(Samples<X> samples) {
+  return {reinterpret_cast<const char*>(samples.data), samples.n, samples.d,
+          samples.d * static_cast<index_t>(sizeof(X)), std::is_same_v<T, X> ? nullptr : detail::convert_row<T, X>};
+}
+
+/// Scratch elements of T that a tile needs per thread: logits, converted samples, and room to align both.
+template <class T>
+index_t softmax_scratch(const SamplesAs<T>& samples, index_t classes) {
   constexpr index_t line = detail::kCacheLine / static_cast<index_t>(sizeof(T));
-  return detail::BatchTile<T, X>::copy_size(features) + detail::kBatchTile * classes + line;
+  const index_t copy = samples.convert ? detail::kBatchTile * detail::padded<T>(samples.d) : 0;
+  return copy + detail::kBatchTile * classes + line;
 }
 
 /// One worker: g = (1/B) sum_b (softmax(W x_b) - e_{label(b)}) (scale x_b, 1)^T.  g: (K, stride), distinct from the
 /// model.  idx: (B) rows of the samples, or nullptr for rows 0..B-1.
-template <class T, class X, class Label>
-BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx,
-                                       Label label, index_t B, T* g, T* scratch) {
+template <class T, class Label>
+BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, const SamplesAs<T>& samples,
+                                       const std::int64_t* idx, Label label, index_t B, T* g, T* scratch) {
   using detail::kBatchTile;
   const index_t K = model.classes, D = model.features;
   T* z = detail::line_start(scratch);
-  detail::BatchTile<T, X> tile(samples, z + kBatchTile * K);
+  detail::BatchTile<T> tile(samples, z + kBatchTile * K);
   const T share = T(1) / static_cast<T>(B);
   for (index_t lo = 0; lo < B && !stopping(); lo += kBatchTile) {
     const index_t count = B - lo < kBatchTile ? B - lo : kBatchTile;
@@ -262,11 +274,12 @@ BYZ_NOINLINE void softmax_gradient_one(const SoftmaxModel<T>& model, Samples<X> 
 }
 
 /// All workers: g_i as above.  w, g: (m, K, stride); idx: (m, B) or nullptr (every worker takes all rows, B = n).
-template <class T, class X>
-BYZ_NOINLINE void softmax_gradient(const SoftmaxModel<T>& shape, const T* w, Samples<X> samples, const std::int64_t* y,
-                                   const std::int64_t* idx, index_t m, index_t B, T* g, int threads) {
+template <class T>
+BYZ_NOINLINE void softmax_gradient(const SoftmaxModel<T>& shape, const T* w, const SamplesAs<T>& samples,
+                                   const std::int64_t* y, const std::int64_t* idx, index_t m, index_t B, T* g,
+                                   int threads) {
   const index_t size = shape.classes * shape.stride;
-  const index_t scratch = softmax_scratch<T, X>(shape.features, shape.classes);
+  const index_t scratch = softmax_scratch(samples, shape.classes);
   const index_t slots = threads < m ? threads : m;
   const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]);
   for_tasks(m, threads, [&](index_t i, int slot) {
@@ -282,17 +295,17 @@ BYZ_NOINLINE void softmax_gradient(const SoftmaxModel<T>& shape, const T* w, Sam
 }
 
 /// visit(first row, count, logits) over tiles of `count` samples idx[0..B) of one model.
-template <class T, class X, class Visit>
-inline void for_logits(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* idx, index_t B,
+template <class T, class Visit>
+inline void for_logits(const SoftmaxModel<T>& model, const SamplesAs<T>& samples, const std::int64_t* idx, index_t B,
                        int threads, Visit&& visit) {
   using detail::kBatchTile;
-  const index_t scratch = softmax_scratch<T, X>(model.features, model.classes);
+  const index_t scratch = softmax_scratch(samples, model.classes);
   const index_t tiles = (B + kBatchTile - 1) / kBatchTile;
   const index_t slots = threads < tiles ? threads : tiles;
   const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]);
   for_tiles(B, kBatchTile, threads, [&](index_t lo, index_t hi, int slot) {
     T* z = detail::line_start(buffer.get() + slot * scratch);
-    detail::BatchTile<T, X> tile(samples, z + kBatchTile * model.classes);
+    detail::BatchTile<T> tile(samples, z + kBatchTile * model.classes);
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, hi - lo);
     detail::logits(x, hi - lo, model, z);
     visit(lo, hi - lo, z);
@@ -300,8 +313,8 @@ inline void for_logits(const SoftmaxModel<T>& model, Samples<X> samples, const s
 }
 
 /// Mean of -log p_y over the samples idx[0..B) (rows 0..B-1 without idx); tile sums are added in order.
-template <class T, class X>
-BYZ_NOINLINE double softmax_loss(const SoftmaxModel<T>& model, Samples<X> samples, const std::int64_t* y,
+template <class T>
+BYZ_NOINLINE double softmax_loss(const SoftmaxModel<T>& model, const SamplesAs<T>& samples, const std::int64_t* y,
                                  const std::int64_t* idx, index_t B, int threads) {
   const index_t tiles = (B + detail::kBatchTile - 1) / detail::kBatchTile;
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles)]());
@@ -317,8 +330,9 @@ BYZ_NOINLINE double softmax_loss(const SoftmaxModel<T>& model, Samples<X> sample
 }
 
 /// out_s = the class of the largest logit, the lowest of equals; a NaN logit counts as largest, as in numpy.argmax.
-template <class T, class X>
-BYZ_NOINLINE void softmax_predict(const SoftmaxModel<T>& model, Samples<X> samples, std::int64_t* out, int threads) {
+template <class T>
+BYZ_NOINLINE void softmax_predict(const SoftmaxModel<T>& model, const SamplesAs<T>& samples, std::int64_t* out,
+                                  int threads) {
   for_logits(model, samples, nullptr, samples.n, threads, [&](index_t lo, index_t count, const T* z) {
     for (index_t s = 0; s < count; ++s) {
       const auto logit = [=](index_t k) { return z[k * detail::kBatchTile + s]; };

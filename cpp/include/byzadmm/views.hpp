@@ -23,6 +23,16 @@ struct Samples {
   index_t d;
 };
 
+/// The same read as rows of T, whatever they are stored as (samples_as in softmax.hpp).
+template <class T>
+struct SamplesAs {
+  const char* data;
+  index_t n, d, row_bytes;
+  void (*convert)(const void* row, index_t d, T* to);  // nullptr: the rows are of type T
+
+  const void* row(index_t i) const { return data + i * row_bytes; }
+};
+
 /// Squared distances between n rows: value * 2^exponent, or the value itself where float64 is wide enough for all.
 struct SquaredDistances {
   const double* value;           // (n, n)
@@ -43,9 +53,9 @@ struct SoftmaxModel {
 
 /// Everybody's samples: worker i has those with the numbers part[offset[i] .. offset[i+1]), and draws `batch` of them
 /// with replacement in each iteration. A poisoned worker sees flipped_y instead of y.
-template <class X>
+template <class T>
 struct SharedSamples {
-  Samples<X> samples;
+  SamplesAs<T> samples;
   const std::int64_t *y, *flipped_y;  // (n) each
   const std::int64_t *part, *offset;  // offset: (workers + 1)
   const bool* poisoned;               // (workers)
