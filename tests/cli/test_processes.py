@@ -14,6 +14,8 @@ import pytest
 from byzadmm import Result
 from support.commands import QUICK, environment, fits, rows_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_as_a_process():
     words = [sys.executable, "-m", "byzadmm", "run", *QUICK, "--algorithm", "admm", "--no-plot"]
@@ -99,7 +101,6 @@ def test_ctrl_c_as_a_process():
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
     """A real signal to a real process, sent as soon as the first panel is there."""
     slow = tmp_path / "slow.toml"

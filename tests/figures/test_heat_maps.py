@@ -18,6 +18,8 @@ from byzadmm.figures import run
 from byzadmm.figures.settings import make_parts
 from support.panels import MAPS
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_figure_of_rules_has_every_rule_and_attack() -> None:
     settings = figures.load_settings("rules")
@@ -86,7 +88,6 @@ step = { power = 1.0 }
     assert "q = 8, Dirichlet(0.25); Ideal SGD" in report.table()
 
 
-@pytest.mark.slow
 def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = figures.reproduce([maps], seeds=3, out=out, progress=False)

@@ -19,6 +19,8 @@ from byzadmm.figures import run
 from byzadmm.figures.settings import make_parts
 from support.panels import DIGITS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("attack", "admm", "rsa"), [(attacks.SmallValue(0.5), 0.375, 0.25), (attacks.LargeValue(1.0), 0.5, 0.5)]
@@ -45,7 +47,6 @@ def test_limits_of_the_example(attack: attacks.Attack, admm: float, rsa: float) 
         assert np.abs(result.x[:2, 0] - limit).max() < 2e-3
 
 
-@pytest.mark.slow
 def test_reproduce_end_to_end(digits: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ticks: list[int] = []

@@ -13,6 +13,8 @@ import pytest
 
 import byzadmm
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """
 #include <cstdio>
 #include "byzadmm/median.hpp"

@@ -19,6 +19,8 @@ from byzadmm.results import read_npz
 from support.arrays import same_bits
 from support.kernel_calls import NAMES, calls
 
+pytestmark = pytest.mark.slow
+
 #: Seconds after which a process that should have ended long ago counts as hanging. All the work below takes longer.
 HANGS = 120
 

@@ -296,6 +296,7 @@ def test_z_update_minimizes_the_augmented_lagrangian() -> None:
                 assert objective(admm.z_master + move[0], admm.z_worker + move[0]) > best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "attack", "limit"),
     [

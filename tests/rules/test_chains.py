@@ -166,6 +166,7 @@ def test_a_generator_is_refused_in_training() -> None:
 # --- in training -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["none", "sign_flip", "alie", "non_finite"])
 @pytest.mark.parametrize("name", TWINS)
 def test_rules_in_training_follow_their_twins(name: str, attack: str) -> None:
@@ -356,6 +357,7 @@ def test_a_resumed_run_has_the_same_bits(rule: Any, tmp_path: Path) -> None:
     assert same_bits(beside.x0, unbroken.x0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["krum", "multi_krum", "nnm+krum", "nnm+trimmed_mean", "nnm+geometric_median"])
 def test_robust_rules_learn_the_digits_under_sign_flipping(rule: str) -> None:
     data = datasets.load("digits")

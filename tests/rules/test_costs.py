@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 RULE = "X = np.ones(({}, 2)); X[1::2] = np.nan; {}"
 RUN = """
 m = 200_000

@@ -18,6 +18,8 @@ from byzadmm import reference as ref
 from byzadmm.attacks import MinMax, WorstCase
 from support.runs import ALGORITHMS, M, Q, quadratic, small_data, small_parts, transcription
 
+pytestmark = pytest.mark.slow
+
 Array = npt.NDArray[Any]
 
 DIRECTIONS = ("std", "unit", "sign")

@@ -16,6 +16,8 @@ from byzadmm.training.workers import Workers
 from support.arrays import same_bits
 from support.runs import ATTACKS, BYZANTINE, M, Q, experiment, quadratic, small_data, small_parts, transcription
 
+pytestmark = pytest.mark.slow
+
 Array = npt.NDArray[Any]
 
 STEP = steps.inv_sqrt(2, 1)
@@ -60,16 +62,16 @@ def saga_twin(batch_size: int, seed: int, poisoned: Any = ()) -> Any:
 def test_momentum_follows_its_twin(rule: str, attack: str) -> None:
     loss = quadratic(noise=0.3)
     algorithm = SGD(rule=rule, f=Q, step=STEP, momentum=0.9)
-    settings: dict[str, Any] = {"attack": ATTACKS[attack], "n_byzantine": Q, "iterations": 200, "eval_every": 20}
+    settings: dict[str, Any] = {"attack": ATTACKS[attack], "n_byzantine": Q, "iterations": 60, "eval_every": 20}
     run = simulate(None, None, loss=loss, algorithm=algorithm, seed=4, dtype="float64", record="trajectory", **settings)
     zeros = np.zeros((M, loss.dim))
     gradients = ref.quadratic_gradients(loss.a, loss.b, noise=0.3, seed=4)
     assert run.trajectory is not None
-    states = transcription(algorithm, ATTACKS[attack], gradients, zeros[0], zeros, BYZANTINE, 200, seed=4)
+    states = transcription(algorithm, ATTACKS[attack], gradients, zeros[0], zeros, BYZANTINE, 60, seed=4)
     for t, state in enumerate(states, start=1):
         if t % 20 == 0:
             np.testing.assert_allclose(run.trajectory["x0"][t // 20], state.x0, rtol=1e-10, atol=1e-10)
-    assert t == 200
+    assert t == 60
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
@@ -97,7 +99,7 @@ def test_saga_follows_its_twin(attack: str, momentum: float) -> None:
     for t, state in enumerate(states, start=1):
         if t % 50 == 0:
             np.testing.assert_allclose(run.trajectory["x0"][t // 50], state.x0, rtol=1e-10, atol=1e-10)
-    assert t == 200
+    assert t == 60
 
 
 def test_a_table_of_one_sample_gives_the_full_gradient() -> None:
@@ -127,7 +129,6 @@ def test_the_mean_stays_that_of_the_table() -> None:
         np.testing.assert_allclose(mean, exact.ravel(), atol=1e-5)
 
 
-@pytest.mark.slow
 def test_saga_is_right_on_average() -> None:
     gradients = saga_twin(4, 0)
     full = gradients(np.zeros(18), 1)  # where the table began, the correction is exact
@@ -243,7 +244,6 @@ def test_variance_reduction_needs_samples(loss: Any) -> None:
 # --- what they are good for ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_saga_ends_nearer_to_the_optimum() -> None:
     data, parts = small_data(), small_parts()
     full: dict[str, Any] = {"dataset": data, "parts": parts, "rho": 0.1, "dtype": "float64", "n_byzantine": 2}

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from byzadmm import theory
 from support.quadratics import ATTACKS, Measured, measure_quadratic, quadratic_problem
 
+pytestmark = pytest.mark.slow
+
 FIXED: dict[str, Any] = {"delta": [0.3, 0.3], "lam": 0.2}
 A_EX, B_EX = [[0.5], [0.5]], [[1.0], [1.0]]
 

@@ -41,7 +41,7 @@ def test_quadratics_follow_the_transcription(name: str, attack: str) -> None:
         algorithm=algorithm,
         attack=ATTACKS[attack],
         n_byzantine=Q,
-        iterations=60,
+        iterations=30,
         eval_every=1,
         seed=4,
         dtype="float64",
@@ -52,12 +52,12 @@ def test_quadratics_follow_the_transcription(name: str, attack: str) -> None:
     gradients = ref.quadratic_gradients(loss.a, loss.b)
     assert run.trajectory is not None
     tol = TOLERANCE.get(name, 1e-10)
-    states = transcription(algorithm, ATTACKS[attack], gradients, x0, x, BYZANTINE, 60, seed=4)
+    states = transcription(algorithm, ATTACKS[attack], gradients, x0, x, BYZANTINE, 30, seed=4)
     for t, state in enumerate(states, start=1):
         np.testing.assert_allclose(run.trajectory["x0"][t], state.x0, rtol=tol, atol=tol, err_msg=f"x0 at {t}")
         if run.x is not None:
             np.testing.assert_allclose(run.trajectory["x"][t], state.x, rtol=tol, atol=tol, err_msg=f"x at {t}")
-    assert t == 60
+    assert t == 30
     assert run.eliminated == {i: int(k) for i, k in enumerate(state.eliminated) if k >= 0}
     assert bool(run.eliminated) == (attack == "non_finite" and name != "ideal")
 
@@ -74,9 +74,9 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
         algorithm=algorithm,
         attack=SOFTMAX_ATTACKS[attack],
         n_byzantine=Q,
-        iterations=40,
+        iterations=20,
         batch_size=6,
-        eval_every=40,
+        eval_every=20,
         seed=2**63 + 11,
         dtype="float64",
         x0_init=start[0],
@@ -94,7 +94,7 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
         poisoned=poisoned,
     )
     states = transcription(
-        algorithm, SOFTMAX_ATTACKS[attack], gradients, start[0], start[1:], BYZANTINE, 40, seed=2**63 + 11
+        algorithm, SOFTMAX_ATTACKS[attack], gradients, start[0], start[1:], BYZANTINE, 20, seed=2**63 + 11
     )
     state = list(states)[-1]
     tol = TOLERANCE.get(name, 1e-9)
