@@ -105,7 +105,7 @@ def test_a_users_attack_draws_the_same_numbers_everywhere() -> None:
         (None, [1, 6], [1, 6]),
     ],
 )
-def test_copies_of_others_are_kept_where_an_attack_needs_them(attack: Any, mine: list[int], held: Sequence[int]) -> None:
+def test_copies_of_others_are_kept_where_needed(attack: Any, mine: list[int], held: Sequence[int]) -> None:
     workers = Workers(experiment(loss=quadratic(), attack=attack), mine)
     assert workers.held == list(held)
     assert workers.state()["x"].shape == (len(held), 13)
