@@ -22,7 +22,7 @@ _FLOAT32_ZERO, _FLOAT32_INFINITY = 2.0**-150, 2.0**128 - 2.0**103
 def check_int(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
     """Return ``value`` as an int, or say what was expected. Booleans and non-integral floats are refused."""
     try:
-        number = None if isinstance(value, bool) else operator.index(value)
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:  # also an array: its type has __index__, its value need not
         number = None
     if number is None:
