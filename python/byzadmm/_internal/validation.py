@@ -12,6 +12,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 __all__ = ["check_choice", "check_int", "check_real", "check_threads", "check_workers"]
 
 _MAX_THREADS = 4096
