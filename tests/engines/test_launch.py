@@ -19,7 +19,7 @@ from byzadmm.engines.mpi import _launch as launch
 from byzadmm.engines.mpi import _start as start
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ranks are found in /proc, which this system has not")
 def test_only_ranks_of_this_job_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     sleep = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
     monkeypatch.setattr(os, "getppid", os.getpid)
@@ -43,7 +43,7 @@ def test_only_ranks_of_this_job_are_ended(monkeypatch: pytest.MonkeyPatch) -> No
             process.communicate()
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="mpirun is ended through a pidfd, which Linux alone has")
 @pytest.mark.parametrize("deaf", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_mpirun_is_ended_if_it_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, deaf: bool) -> None:
     launcher = tmp_path / "mpirun"
@@ -62,7 +62,7 @@ def test_mpirun_is_ended_if_it_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp
             process.kill()
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="mpirun is ended through a pidfd, which Linux alone has")
 def test_only_mpirun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch.end_launcher(0.1) is None  # a child of the test's own parent, which is none
     monkeypatch.setattr(os, "getppid", lambda: 2**22 + 1)  # beyond the largest number of a process
@@ -81,7 +81,7 @@ def test_a_watchdog_calls_once_if_time_is_up(seconds: float, expected: int) -> N
         assert called.wait(60 * expected) == bool(expected)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ranks are found in /proc, which this system has not")
 def test_the_absent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getppid", os.getpid)
     monkeypatch.delenv("PMIX_NAMESPACE", raising=False)

@@ -17,6 +17,7 @@ from support.arrays import same_bits
 from support.runs import (
     ALGORITHMS,
     ATTACKS,
+    SOFTMAX_ATTACKS,
     M,
     Q,
     experiment,
@@ -29,9 +30,8 @@ from support.runs import (
 Array = npt.NDArray[Any]
 
 SPLITS = {"one and the rest": [1, 6], "uneven thirds": [1, 4, 2], "halves": [4, 3], "each alone": [1] * M}
-SOFTMAX_ATTACKS = {
-    **ATTACKS,
-    "label_flip": attacks.LabelFlip(),
+EVERY_ATTACK = {
+    **SOFTMAX_ATTACKS,
     "min_max": attacks.MinMax(),
     "worst_case": attacks.WorstCase("inner-product", grid=3, refine=1),
 }
@@ -54,10 +54,10 @@ def asking(ranks: list[Workers]) -> Any:
     return lambda k, x0: (np.concatenate([rank.answer(k, x0) for rank in ranks]), None)
 
 
-@pytest.mark.parametrize("attack", SOFTMAX_ATTACKS)
+@pytest.mark.parametrize("attack", EVERY_ATTACK)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_workers_apart_give_the_bits_of_workers_together(name: str, attack: str) -> None:
-    settings: dict[str, Any] = {"algorithm": ALGORITHMS[name], "attack": SOFTMAX_ATTACKS[attack], "n_byzantine": Q}
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS[name], "attack": EVERY_ATTACK[attack], "n_byzantine": Q}
     settings |= {"batch_size": 5, "seed": 21, "dtype": "float32"}
     data, parts = small_data(), small_parts()
     whole = simulate(data, parts, iterations=8, **settings)

@@ -136,7 +136,8 @@ def written(what: str, path: Path, write: Callable[[Path], None], *, fallback: b
             try:
                 write(folder / path.name)
                 instead = f"; saved {folder / path.name} instead"
-            except Exception:
+            except Exception as second:
+                instead = f" (nor in a temporary folder: {second})"
                 shutil.rmtree(folder, ignore_errors=True)
         say_error(error, f"{what}: cannot write {str(path)!r}{instead}: ")
         return False
