@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from byzadmm import ADMM, RSA, SGD, attacks, datasets, partition, simulate, steps
+from byzadmm.algorithms import Algorithm
 
 from .common import Benchmark
 
 STEP = steps.power(1.0)
-ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
+ALGORITHMS: dict[str, Algorithm] = {
     "admm": ADMM(lam=0.01, beta=0.5, master_step=steps.inv_sqrt(10, 0.3), worker_step=steps.inv_sqrt(0.5, 0.3)),
     "rsa": RSA(lam=0.01, step=STEP),
     "sgd": SGD(step=STEP),

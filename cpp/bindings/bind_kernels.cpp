@@ -110,6 +110,27 @@ void bind_softmax(py::module_& m) {
       "W"_a, "X"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Class of every row.");
 }
 
+struct Named {
+  const char* name;
+  const py::array& array;
+};
+
+/// call(kernels, a, b, x0, out, n, d, thread count): what n workers compute from two rows of their own and x0.
+template <class Call>
+void on_workers(const Named& a, const Named& b, const py::array& x0, const py::array& out, int threads, Call&& call) {
+  dispatch_float(a.array, a.name, [&](auto tag) {
+    using T = decltype(tag);
+    require_dims(a.array, a.name, 2);
+    const index_t n = a.array.shape(0), d = a.array.shape(1);
+    const T *a_ = require<T>(a.array, a.name, {n, d}), *b_ = require<T>(b.array, b.name, {n, d});
+    const T* x0_ = require<T>(x0, "x0", {d});
+    T* to = require_out<T>(out, "out", {n, d});
+    const int team = table().resolve_threads(threads, n * d);
+    const Unlocked unlocked;
+    call(kernels<T>(), a_, b_, x0_, to, n, d, team);
+  });
+}
+
 void bind_steps(py::module_& m) {
   m.def(
       "admm_worker_step",
@@ -132,17 +153,11 @@ void bind_steps(py::module_& m) {
       "admm_dual_step",
       [](const py::array& eta, const py::array& x, const py::array& x0, const py::array& out, double beta, double lam,
          int threads) {
-        dispatch_float(x, "x", [&](auto tag) {
-          using T = decltype(tag);
-          require_dims(x, "x", 2);
-          const index_t n = x.shape(0), d = x.shape(1);
-          const T *e_ = require<T>(eta, "eta", {n, d}), *x_ = require<T>(x, "x", {n, d});
-          const T* x0_ = require<T>(x0, "x0", {d});
-          T* to = require_out<T>(out, "out", {n, d});
-          const int team = table().resolve_threads(threads, n * d);
-          const Unlocked unlocked;
-          kernels<T>().admm_dual_step(e_, x_, x0_, static_cast<T>(beta), static_cast<T>(lam), to, n, d, team);
-        });
+        on_workers({"x", x}, {"eta", eta}, x0, out, threads,
+                   [&](auto& k, auto* x_, auto* e_, auto* x0_, auto* to, index_t n, index_t d, int team) {
+                     using T = std::decay_t<decltype(*to)>;
+                     k.admm_dual_step(e_, x_, x0_, static_cast<T>(beta), static_cast<T>(lam), to, n, d, team);
+                   });
       },
       "eta"_a, "x"_a, "x0"_a, "out"_a, "beta"_a, "lam"_a, "threads"_a, "eq11, eq11c");
   m.def(
@@ -166,17 +181,11 @@ void bind_steps(py::module_& m) {
       "rsa_worker_step",
       [](const py::array& x, const py::array& g, const py::array& x0, const py::array& out, double alpha, double lam,
          int threads) {
-        dispatch_float(x, "x", [&](auto tag) {
-          using T = decltype(tag);
-          require_dims(x, "x", 2);
-          const index_t n = x.shape(0), d = x.shape(1);
-          const T *x_ = require<T>(x, "x", {n, d}), *g_ = require<T>(g, "g", {n, d});
-          const T* x0_ = require<T>(x0, "x0", {d});
-          T* to = require_out<T>(out, "out", {n, d});
-          const int team = table().resolve_threads(threads, n * d);
-          const Unlocked unlocked;
-          kernels<T>().rsa_worker_step(x_, g_, x0_, static_cast<T>(alpha), static_cast<T>(lam), to, n, d, team);
-        });
+        on_workers({"x", x}, {"g", g}, x0, out, threads,
+                   [&](auto& k, auto* x_, auto* g_, auto* x0_, auto* to, index_t n, index_t d, int team) {
+                     using T = std::decay_t<decltype(*to)>;
+                     k.rsa_worker_step(x_, g_, x0_, static_cast<T>(alpha), static_cast<T>(lam), to, n, d, team);
+                   });
       },
       "x"_a, "g"_a, "x0"_a, "out"_a, "alpha"_a, "lam"_a, "threads"_a, "eq:rsa-update, worker");
   m.def(

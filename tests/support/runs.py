@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, simulate, steps
 from byzadmm import reference as ref
+from byzadmm.algorithms import Algorithm
 from byzadmm.training.experiment import Experiment
 from support.arrays import same_bits
 
@@ -56,7 +57,7 @@ ATTACKS: dict[str, attacks.Attack | None] = {
 SOFTMAX_ATTACKS = {**ATTACKS, "label_flip": attacks.LabelFlip()}
 
 _STEP = steps.inv_sqrt(2, 1)
-ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
+ALGORITHMS: dict[str, Algorithm] = {
     "admm": ADMM(lam=0.3, beta=0.8, master_step=steps.inv_sqrt(6, 1), worker_step=_STEP),
     "rsa": RSA(lam=0.2, master_step=steps.inv_sqrt(5, 1), worker_step=_STEP),
     "mean": SGD(rule="mean", step=_STEP),
@@ -67,7 +68,7 @@ ALGORITHMS: dict[str, ADMM | RSA | SGD] = {
 }
 
 #: Runs that are killed and resumed: every kind of state that a checkpoint holds.
-KILLED: dict[str, ADMM | RSA | SGD] = {
+KILLED: dict[str, Algorithm] = {
     **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
     "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
 }
