@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import subprocess
@@ -30,6 +31,9 @@ MODULES = [
         if not re.search(r"\._c(pu|ore_\w+)$", module.name) and not module.name.endswith("__main__")
     ),
 ]
+if importlib.util.find_spec("torch") is None:
+    MODULES = [name for name in MODULES if not name.startswith("byzadmm.torch")]
+    BLOCKS = {name: block for name, block in BLOCKS.items() if "byzadmm.torch" not in block}
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
 
 

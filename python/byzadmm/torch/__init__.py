@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-if importlib.util.find_spec("torch") is None:
-    raise ImportError("byzadmm.torch needs PyTorch: pip install 'byzadmm[torch]'")
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(f"byzadmm.torch needs PyTorch: pip install 'byzadmm[torch]' ({error})") from error
 
 from byzadmm.torch.loss import ModuleLoss
 

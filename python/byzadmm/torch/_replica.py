@@ -112,15 +112,15 @@ class Replica:
     def all_at_once(self, models: torch.Tensor, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
         """The same by one vectorized pass: x (n, B, ...), y (n, B, ...).
 
-        A single row is computed twice: batched products of one matrix take another path, with other rounding, and a
-        worker's gradient must not depend on how many others are computed with it.
+        A worker's gradient must not depend, in its last bits, on how many others are computed with it. Products of one
+        matrix, and of one model with all batches, take other paths than those of many: one model is repeated (its
+        memory is not), and a single row is computed twice.
         """
         alone = len(x) == 1
         if alone:
             x, y = (part.expand(2, *part.shape[1:]) for part in (x, y))
-            models = models.expand(2, -1) if models.ndim == 2 else models
-        values = dict(zip(self.names, self.views(models), strict=True))
-        made = vmap(grad(self._functional), in_dims=(0 if models.ndim == 2 else None, 0, 0))(values, x, y)
+        values = dict(zip(self.names, self.views(models.expand(len(x), -1)), strict=True))
+        made = vmap(grad(self._functional))(values, x, y)
         for name, into in zip(self.names, self.views(out), strict=True):
             into.copy_(made[name][:1] if alone else made[name])
 

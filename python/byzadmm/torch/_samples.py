@@ -104,7 +104,7 @@ def _tensor(value: Any, name: str) -> torch.Tensor:
         if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
             raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}")
         small = array.dtype.kind == "u" and array.dtype.itemsize > 1  # types that most of torch's functions lack
-        array = np.ascontiguousarray(array, np.int64 if small else array.dtype.newbyteorder("="))
+        array = np.asarray(array, np.int64 if small else array.dtype.newbyteorder("="), order="C")
         with warnings.catch_warnings():  # about read-only memory: it is never written to
             warnings.simplefilter("ignore", UserWarning)
             value = torch.from_numpy(array)
