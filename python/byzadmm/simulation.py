@@ -8,22 +8,19 @@ interval.
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 import numpy as np
 
-from byzadmm import _core
-from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
-from byzadmm.training.run import Progress, local, reporter, train
+from byzadmm.training.many import OnResult, Task, run_many
+from byzadmm.training.run import Progress, local, train
 
 __all__ = ["simulate", "simulate_many"]
 
@@ -137,7 +134,7 @@ def simulate_many(
     jobs: int | None = None,
     *,
     progress: bool | Progress | None = None,
-    on_result: Callable[[int, Result | Exception], None] | None = None,
+    on_result: OnResult | None = None,
     workers: int | None = None,
 ) -> list[Result | Exception]:
     """Run many experiments side by side, one thread each. Ctrl-C ends them all.
@@ -172,45 +169,16 @@ def simulate_many(
     if workers is not None:
         warnings.warn("simulate_many(workers=) is deprecated: use jobs=", DeprecationWarning, stacklevel=2)
         jobs = workers
-    at_once = check_int(jobs, "jobs", low=1) if jobs is not None else (os.cpu_count() or 1)
-    cancellation = _core.Cancellation()
-    lock = threading.Lock()
-    done = [0] * len(todo)
-    # A run with an impossible number of iterations fails by itself, later.
-    wanted = [config.get("iterations", 1000) for config in todo]
-    total = sum(max(int(number), 0) for number in wanted if isinstance(number, (int, np.integer)))
-    report, close = reporter(progress)
-    results: list[Result | Exception] = [RuntimeError("not run")] * len(todo)
 
-    def run(number: int) -> Result:
-        def tick(now: int, _: int) -> None:
-            with lock:
-                done[number] = now
-                report(sum(done), total)
+    def task(config: dict[str, Any]) -> Task:
+        wanted = config.get("iterations", 1000)
+        # A run with an impossible number of iterations fails by itself, later.
+        count = max(int(wanted), 0) if isinstance(wanted, (int, np.integer)) else 0
 
-        config = {"threads": 1} | todo[number] | {"progress": tick}
-        with cancellation:
-            return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
+        def run(tick: Progress) -> Result:
+            given = {"threads": 1} | config | {"progress": tick}
+            return simulate(given.pop("dataset", None), given.pop("parts", None), **given)
 
-    try:
-        with ThreadPoolExecutor(max_workers=at_once) as pool:
-            futures: dict[Future[Result], int] = {}
-            try:  # from the first submission on: Ctrl-C may come at any moment, and the pool waits for its threads
-                for number in range(len(todo)):
-                    futures[pool.submit(run, number)] = number
-                for future in as_completed(futures):
-                    number = futures[future]
-                    error = future.exception()
-                    if error is not None and not isinstance(error, Exception):
-                        raise error
-                    results[number] = error if error is not None else future.result()
-                    if on_result is not None:
-                        on_result(number, results[number])
-            except BaseException:
-                cancellation.cancel()
-                for future in futures:
-                    future.cancel()
-                raise
-    finally:
-        close()
-    return results
+        return Task(run, count)
+
+    return run_many([task(config) for config in todo], jobs, progress=progress, on_result=on_result)
