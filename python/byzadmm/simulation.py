@@ -20,7 +20,7 @@ from byzadmm.datasets import Dataset
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.many import OnResult, Task, run_many
-from byzadmm.training.run import Progress, local, train
+from byzadmm.training.run import OnEvaluation, Progress, local, train
 
 __all__ = ["simulate", "simulate_many"]
 
@@ -48,6 +48,7 @@ def simulate(
     optimum: Any = None,
     progress: bool | Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    on_evaluation: OnEvaluation | None = None,
 ) -> Result:
     """Train with ``len(parts)`` workers, some of them Byzantine, and return the curves.
 
@@ -90,6 +91,12 @@ def simulate(
         Calls are the same if their arrays have the same numbers, functions the same name, objects the same class and
         attributes. Of a symbolic link the target is replaced. A path that cannot be written is an error before the
         first iteration.
+    on_evaluation : callable
+        Called as ``on_evaluation(k, metrics)`` at every evaluation, the first at ``k = 0`` iterations done; ``metrics``
+        has its values by name ("accuracy", "loss", "consensus_gap", ...). If it returns True the run stops: the result
+        has the curves up to there and ``config["stopped"] = k``. Other return values have no effect; an exception
+        ends the run. It is called after the checkpoint is written, and a resumed run calls it for new evaluations
+        only; one that was stopped goes on.
 
     Returns
     -------
@@ -126,7 +133,7 @@ def simulate(
         record=record,
         optimum=optimum,
     )
-    return train(run, *local(run), progress=progress, checkpoint=checkpoint)
+    return train(run, *local(run), progress=progress, checkpoint=checkpoint, on_evaluation=on_evaluation)
 
 
 def simulate_many(
@@ -142,7 +149,8 @@ def simulate_many(
     Parameters
     ----------
     configs : list of dict
-        Arguments of :func:`simulate`, ``dataset`` and ``parts`` included.
+        Arguments of :func:`simulate`, ``dataset`` and ``parts`` included. An ``on_evaluation`` is called in the thread
+        of its run.
     jobs : int, optional
         How many at once; by default one per CPU.
     progress : None, True or callable

@@ -61,7 +61,9 @@ def run_many(
                 report(sum(done), total)
 
         with cancellation:
-            return tasks[number].run(tick)
+            result = tasks[number].run(tick)
+        tick(tasks[number].iterations, 0)  # also of a run that was stopped early
+        return result
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
