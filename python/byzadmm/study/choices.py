@@ -103,11 +103,11 @@ def choose_attacks(given: Any) -> list[Choice]:
             raise TypeError(f"attacks: expected a name, an attack, a function or None, got {type(item).__name__}")
         if attack is None:
             choices.append(Choice("none", "no attack", None))
-        elif isinstance(item, str):
-            choices.append(Choice(item.strip(), item.strip(), attack))
-        else:
-            name = catalogue.hyphenated(type(attack).__name__) if isinstance(attack, Attack) else _name_of(attack)
-            choices.append(Choice(name, name, attack))
+            continue
+        own = type(attack).__name__
+        name = catalogue.hyphenated(own) if isinstance(attack, Attack) else _name_of(attack)
+        typed = item.strip() if isinstance(item, str) else name
+        choices.append(Choice(typed, own if own.isupper() and typed == name else typed, attack))
     if labels is not None:
         choices = [Choice(label, label, one.value) for label, one in zip(labels, choices, strict=True)]
     return _unlike(choices, items, "attacks")
@@ -163,7 +163,7 @@ def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
     if _is_parts(item):
         return Choice("given", "given", lambda seed: item)
     raise TypeError(
-        f"partition: expected a name, a function, a list of index arrays, or several of these; got {type(item).__name__}"
+        f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
     )
 
 

@@ -32,7 +32,9 @@ class Identity:
 
     def digest(self, arguments: Mapping[str, Any]) -> str:
         """A name of 32 letters for a run with these arguments of ``simulate``."""
-        shared = {name: self._shared(value) for name, value in arguments.items() if name in ("dataset", "parts", "loss")}
+        shared = {
+            name: self._shared(value) for name, value in arguments.items() if name in ("dataset", "parts", "loss")
+        }
         own = {name: _own(value) for name, value in arguments.items() if name not in shared}
         text = repr((__version__, sorted(shared.items()), sorted(own.items())))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -122,10 +122,12 @@ def make_plan(
         "seed": seed_list,
     }
     chosen: dict[str, list[Any]] = {
-        "algorithm": algorithm_choices, "attack": attack_choices, "partition": list(partitions)
+        "algorithm": algorithm_choices,
+        "attack": attack_choices,
+        "partition": list(partitions),
     }
     return Plan(
-        title=f"{data.name if data is not None else type(loss).__name__}, {m} workers",
+        title=data.name if data is not None else type(loss).__name__,
         axes=axes,
         runs={cell: runs[cell] for values in product(*axes.values()) for cell in [Cell(*values)]},
         settings=_shown(data, m, common),
@@ -191,4 +193,6 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
     loss = common["loss"]
     shown = {"dataset": repr(data) if data is not None else None, "n_workers": m}
     shown["loss"] = loss if isinstance(loss, str) else repr(loss) if _is_object(loss) else loss.__name__
-    return shown | {name: value for name, value in {**DEFAULTS, **common}.items() if name in DEFAULTS and name != "seed"}
+    return shown | {
+        name: value for name, value in {**DEFAULTS, **common}.items() if name in DEFAULTS and name != "seed"
+    }

@@ -92,6 +92,8 @@ def carry_out(
             stacklevel=3,
         )
     if folder is not None:
+        for cell, result in study.results.items():
+            study.files[cell] = folder.file(plan.runs[cell], result).name
         study.save(folder.path)
     return study
 
@@ -161,8 +163,12 @@ class Folder:
         """Where the run with these arguments keeps its state."""
         return self.path / "states" / f"{self._name(arguments)}.npz"
 
+    def file(self, arguments: Any, result: Result) -> Path:
+        """Where the result of these arguments is kept."""
+        return self._files(arguments)["stopped" in result.config]
+
     def keep(self, arguments: Any, result: Result) -> None:
         """Write a result; its state is not needed any more."""
-        result.save(self._files(arguments)["stopped" in result.config])
+        result.save(self.file(arguments, result))
         with contextlib.suppress(OSError):
             self.state(arguments).unlink()

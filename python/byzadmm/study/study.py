@@ -13,14 +13,20 @@ import numpy as np
 
 from byzadmm import catalogue
 from byzadmm._internal.atomic_files import prepare_folder, replacing
+from byzadmm._internal.frames import data_frame
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result, final_accuracy
 from byzadmm.study.plan import AXES, Cell
 
 __all__ = ["Missing", "Study"]
 
+# Entries of study.json that are attributes.
+_KEPT = ("title", "axes", "settings", "labels", "kinds", "seconds", "tuned")
+
+_PLURALS = dict(zip(AXES, ("algorithms", "attacks", "numbers of attackers", "partitions", "seeds"), strict=True))
+
 #: Curves of which more is better; of all others less is.
-_HIGHER = ("accuracy", "r2")
+HIGHER = ("accuracy", "r2")
 
 
 class Missing(NamedTuple):
@@ -57,6 +63,10 @@ class Study:
         Algorithms that exclude the Byzantine workers.
     seconds : float
         Time that the comparison took.
+    tuned : dict
+        Algorithm -> what a search found for it.
+    files : dict
+        Cell -> name of its file in a folder that :func:`byzadmm.compare` keeps.
 
     Examples
     --------
@@ -76,6 +86,8 @@ class Study:
     kinds: dict[str, str] = field(default_factory=dict)
     ideal: tuple[str, ...] = ()
     seconds: float = 0.0
+    tuned: dict[str, dict[str, float]] = field(default_factory=dict)
+    files: dict[Cell, str] = field(default_factory=dict)
 
     def cells(self, **fixed: Any) -> list[Cell]:
         """The cells in order, those with these values of some axes, as in ``cells(attack="sign-flip", seed=0)``."""
@@ -145,14 +157,10 @@ class Study:
 
     def frame(self, *, curves: bool = False) -> Any:
         """:meth:`rows` as a pandas frame; with ``curves``, one row per run and evaluation. Needs pandas."""
-        from byzadmm.results import frame_of
-
         if not curves:
-            return frame_of(self.rows())
-        return frame_of([
-            {**cell._asdict(), **row} for cell in self.cells() if cell in self.results for row in
-            self.results[cell].table()
-        ])
+            return data_frame(self.rows())
+        done = [(cell, self.results[cell]) for cell in self.cells() if cell in self.results]
+        return data_frame([{**cell._asdict(), **row} for cell, result in done for row in result.table()])
 
     def table(self, *, reference: str | None = None, metric: str | None = None) -> str:
         """The means over the seeds as text of at most 80 columns, algorithms by attacks.
@@ -244,15 +252,17 @@ class Study:
         """Write the study to a folder: ``study.json``, and a file of :meth:`Result.save` per run in ``results``."""
         folder = Path(path)
         prepare_folder(folder / "results", "path")
-        files: dict[int, str] = {}
-        for result in self.results.values():
-            if id(result) not in files:
-                files[id(result)] = _file_of(folder, result)
+        entries = []
+        for number, (cell, result) in enumerate(self.results.items()):
+            name = self.files.get(cell, f"{number}.npz")
+            if cell not in self.files or not (folder / "results" / name).exists():
+                result.save(folder / "results" / name)
+            entries.append([*cell, name])
         about = {
             "byzadmm": "study",
-            **{name: getattr(self, name) for name in ("title", "axes", "settings", "labels", "kinds", "seconds")},
+            **{name: getattr(self, name) for name in _KEPT},
             "ideal": list(self.ideal),
-            "results": [[*cell, files[id(result)]] for cell, result in self.results.items()],
+            "results": entries,
             "missing": [[*cell, *why] for cell, why in self.missing.items()],
         }
         with replacing(folder / "study.json") as file:
@@ -267,7 +277,7 @@ class Study:
             if about["byzadmm"] != "study":
                 raise ValueError("another kind of file")
             made = cls(
-                **{name: about[name] for name in ("title", "axes", "settings", "labels", "kinds", "seconds")},
+                **{name: about[name] for name in _KEPT},
                 ideal=tuple(about["ideal"]),
                 missing={Cell(*entry[:5]): Missing(*entry[5:]) for entry in about["missing"]},
             )
@@ -283,10 +293,6 @@ class Study:
 
     def __repr__(self) -> str:
         sizes: Mapping[str, int] = {axis: len(values) for axis, values in self.axes.items()}
-        shape = " x ".join(f"{count} {axis}{'s' if count > 1 else ''}" for axis, count in sizes.items() if count > 1)
+        shape = " x ".join(f"{count} {_PLURALS[axis]}" for axis, count in sizes.items() if count > 1)
         done = f"{len(self.results)} of {len(self.results) + len(self.missing)} runs"
         return f"<Study {self.title}: {shape or 'one run'}, {done}>"
-
-
-def _file_of(folder: Path, result: Result) -> str:
-    """Write a result under a name made of its content, and return the name."""
