@@ -12,6 +12,7 @@ from byzadmm import catalogue
 from byzadmm._internal.arrays import is_array
 from byzadmm._internal.description import describe, settings_of
 from byzadmm._internal.validation import check_int
+from byzadmm.aggregators import Aggregator
 from byzadmm.algorithms import SGD, Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
@@ -82,9 +83,10 @@ def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogu
     if isinstance(item, type) and issubclass(item, Algorithm):
         item = item.for_dataset(dataset) if hasattr(item, "for_dataset") and dataset is not None else item()
     elif callable(item) and not isinstance(item, Algorithm):
-        name = _name_of(item)
-        item = SGD(rule=item, step=preset().step)
-        return AlgorithmChoice(name, name, item.declaring, name)
+        name = catalogue.hyphenated(item.rule) if isinstance(item, Aggregator) else _name_of(item)
+        return AlgorithmChoice(
+            name, catalogue.LABELS.get(name, name), SGD(rule=item, step=preset().step).declaring, name
+        )
     if not isinstance(item, Algorithm):
         raise TypeError(f"algorithms: expected a name, an algorithm or a rule, got {type(item).__name__}")
     kind, label = catalogue.label_of(item.describe())

@@ -47,7 +47,7 @@ def tuned(
 ) -> tuple[Plan, dict[str, Trial]]:
     """The plan with settings that a search has found, and what it found for every algorithm.
 
-    ADMM, RSA and SGD with any rule get the same number of trials per setting that is searched: ``lam``, ``beta`` and the
+    ADMM, RSA and SGD with any rule get the same number of trials per setting searched: ``lam``, ``beta`` and the
     slope of the steps for ADMM, ``lam`` and the step for RSA, the step for SGD. Other algorithms stay as they are. The
     trials run with the first number of Byzantine workers, partition and seed.
 
