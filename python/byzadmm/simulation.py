@@ -44,6 +44,8 @@ def simulate(
     x0_init: Any = None,
     x_init: Any = None,
     first_k: int = 1,
+    local_steps: int = 1,
+    participation: float = 1.0,
     record: str | None = None,
     optimum: Any = None,
     progress: bool | Progress | None = None,
@@ -80,6 +82,14 @@ def simulate(
         By default what the loss says (``initial``), or zeros.
     first_k : int
         Number of the first iteration in step sizes and attacks.
+    local_steps : int
+        Steps that each worker takes on its own loss from ``x0`` in every round, with the step of the algorithm; it
+        sends ``(x0 - w) / step`` for the model ``w`` after them, so that 1 is the gradient. For SGD and algorithms with
+        ``local_step``.
+    participation : float in (0, 1]
+        Share of the workers that take part in a round, ``ceil(participation m)`` drawn for each by ``seed``. The others
+        compute nothing and send nothing: ADMM counts their last dual again, RSA and SGD exclude them. An attack and a
+        rule see the messages of those drawn, and ``f`` is the number of Byzantine ones tolerated among them.
     record : None or "trajectory"
         Keep ``x0`` (and ``x``) at every evaluation.
     optimum : (d,) array
@@ -130,6 +140,8 @@ def simulate(
         x0_init=x0_init,
         x_init=x_init,
         first_k=first_k,
+        local_steps=local_steps,
+        participation=participation,
         record=record,
         optimum=optimum,
     )

@@ -21,7 +21,7 @@ __all__ = ["LocalEngine", "simulate"]
 
 
 class LocalEngine:
-    """All workers in this process, each answering every round; ``x0`` and the messages are rounded as on the wire.
+    """All workers in this process, answering in time; ``x0`` and the messages are rounded as on the wire.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class LocalEngine:
         wire, dtype = self.experiment.wire, self.experiment.dtype
         shown = on_the_wire(x0, wire).astype(dtype, copy=False)
         answers = on_the_wire(self.workers.answer(k, shown), wire, self.experiment.shrink)
-        return Replies(answers.astype(dtype, copy=False), self._all)
+        messages, present = self.experiment.sampling.spread(k, answers.astype(dtype, copy=False))
+        return Replies(messages, self._all if present is None else present)
 
     def models(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
         """The workers' models."""

@@ -13,8 +13,9 @@ from byzadmm._internal.arrays import Array
 from byzadmm.engines.protocol import Engine, Event, Replies
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
-from byzadmm.training.master import Mask, Master, play
+from byzadmm.training.master import Master, play
 from byzadmm.training.run import OnEvaluation, Progress, train
+from byzadmm.training.sampling import Mask
 
 __all__ = ["lead"]
 

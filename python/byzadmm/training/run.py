@@ -37,7 +37,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
 
     ``stepwise`` never uses the native loop: tests compare it with this path.
     """
-    fused = None if stepwise else run.algorithm.fused(run)
+    fused = run.algorithm.fused(run) if run.plain and not stepwise else None
     master, workers = Master(run), Workers(run, range(run.m))
     state = master.state() | workers.state()
     if fused is not None:
@@ -47,7 +47,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
         master.restore(state)
         workers.restore(state)
         for k in range(first, first + count):
-            play(k, master, lambda k, x0: (workers.answer(k, x0), None))
+            play(k, master, lambda k, x0: run.sampling.spread(k, workers.answer(k, x0)))
         state |= master.state() | workers.state()
 
     return state, advance
