@@ -98,7 +98,16 @@ def test_an_ideal_algorithm_runs_once_for_all_attacks() -> None:
 
 
 def test_algorithms_are_names_objects_classes_rules_or_a_dict() -> None:
-    given: list[Any] = ["admm", RSA, SGD(rule="median"), ADMM(lam=0.1), ADMM(lam=0.2), first, aggregators.Krum(f=2), Slow()]
+    given: list[Any] = [
+        "admm",
+        RSA,
+        SGD(rule="median"),
+        ADMM(lam=0.1),
+        ADMM(lam=0.2),
+        first,
+        aggregators.Krum(f=2),
+        Slow(),
+    ]
     study = byzadmm.compare("digits", algorithms=given, attacks=None, n_workers=9, n_byzantine=2, seeds=1, **SHORT)
     names = ["admm", "rsa", "median", "admm (lam=0.1)", "admm (lam=0.2)", "first", "krum", "Slow"]
     assert study.axes["algorithm"] == names
@@ -164,7 +173,13 @@ def test_a_rule_by_name_gets_its_f_and_illegal_cells_are_said_not_run() -> None:
 
 def test_participation_decides_which_f_is_legal() -> None:
     study = byzadmm.compare(
-        "digits", algorithms=["sgd", "trimmed-mean"], attacks="alie", n_byzantine=[2, 3], seeds=1, participation=0.3, **SHORT
+        "digits",
+        algorithms=["sgd", "trimmed-mean"],
+        attacks="alie",
+        n_byzantine=[2, 3],
+        seeds=1,
+        participation=0.3,
+        **SHORT,
     )
     assert {(cell.algorithm, cell.n_byzantine): why.status for cell, why in study.missing.items()} == {
         ("trimmed-mean", 3): "illegal"
@@ -219,7 +234,9 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
     x = rng.normal(size=(600, 4))
     y = x @ [1.0, -2.0, 0.5, 3.0] + 0.1 * rng.normal(size=600)
     data = datasets.from_arrays(x[:500], y[:500], x[500:], y[500:])
-    study = byzadmm.compare(data, algorithms=["ideal", "geometric-median"], attacks="sign-flip", seeds=1, iterations=300)
+    study = byzadmm.compare(
+        data, algorithms=["ideal", "geometric-median"], attacks="sign-flip", seeds=1, iterations=300
+    )
     assert study.metric() == "test_loss"
     assert all(study.final(cell, "r2") > 0.95 for cell in study.cells()), study.table()
 
@@ -239,7 +256,11 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
         ({"seeds": 1.5}, TypeError, "seeds: expected an integer, got float"),
         ({"partition": "even"}, ValueError, "partition: expected one of"),
         ({"partition": 3}, TypeError, "partition: expected a name, a function, a list of index arrays"),
-        ({"partition": [[0], [1]], "n_workers": 3}, ValueError, "partition: expected 3 index arrays, one per worker, got 2"),
+        (
+            {"partition": [[0], [1]], "n_workers": 3},
+            ValueError,
+            "partition: expected 3 index arrays, one per worker, got 2",
+        ),
         ({"iterations": -1}, ValueError, "iterations: expected an integer"),
         ({"dataset": 5}, TypeError, "dataset: expected a Dataset, a name or None, got int"),
         ({"dataset": "digit"}, ValueError, "dataset: expected one of"),

@@ -24,7 +24,9 @@ SHORT: dict[str, Any] = {"dataset": "digits", "iterations": 20, "eval_every": 10
 
 
 def same(one: Study, other: Study) -> bool:
-    return one.cells() == other.cells() and all(equal_runs(one.results[cell], other.results[cell]) for cell in one.results)
+    return one.cells() == other.cells() and all(
+        equal_runs(one.results[cell], other.results[cell]) for cell in one.results
+    )
 
 
 def evaluations(**arguments: Any) -> int:
@@ -121,7 +123,13 @@ def test_a_run_that_was_stopped_is_kept_for_the_function_that_stopped_it(tmp_pat
 
 def test_what_makes_a_run_another_run() -> None:
     data = datasets.load("digits")
-    base: dict[str, Any] = {"dataset": data, "parts": [np.arange(5)], "algorithm": SGD(), "attack": None, "loss": "softmax"}
+    base: dict[str, Any] = {
+        "dataset": data,
+        "parts": [np.arange(5)],
+        "algorithm": SGD(),
+        "attack": None,
+        "loss": "softmax",
+    }
     other = {
         "dataset": datasets.load("digits", scale="raw"),
         "parts": [np.arange(1, 6)],
@@ -159,15 +167,15 @@ def test_a_study_that_was_killed_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     kills = 0
     for _ in range(20):
-        job = subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True)
-        assert job.stdout is not None
-        assert job.stdout.readline() == "begun\n"
-        time.sleep(1.2)
-        if job.poll() is None:
-            job.send_signal(signal.SIGKILL)
-            kills += 1
-        rest = job.stdout.read()
-        if job.wait() == 0:
+        with subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True) as job:
+            assert job.stdout is not None
+            assert job.stdout.readline() == "begun\n"
+            time.sleep(1.2)
+            if job.poll() is None:
+                job.send_signal(signal.SIGKILL)
+                kills += 1
+            rest = job.stdout.read()
+        if job.returncode == 0:
             break
     assert kills >= 2  # it was alive, and every time got further
     assert "begun\n" + rest == whole.stdout

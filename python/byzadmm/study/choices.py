@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -197,17 +197,16 @@ def _name_of(part: Any) -> str:
 
 
 def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
-    """The choices, those of one name with the settings in which they differ added to it."""
+    """The choices; an object whose name another choice has gets the settings in which such objects differ added."""
     made = []
     for choice, item in zip(choices, items, strict=True):
         same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
-        if len(same) > 1:
-            held = [settings_of(one) if not isinstance(one, (str, list, tuple)) else {} for one in same]
-            own = settings_of(item) if held[0] else {}
+        if len(same) > 1 and not isinstance(item, (str, list, tuple)):
+            held = [settings_of(one) for one in same if not isinstance(one, (str, list, tuple))]
+            own = settings_of(item)
             differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
-            words = ", ".join(f"{key}={describe(own[key])}" for key in differ)
-            more = {"name": f"{choice.name} ({words})", "label": f"{choice.label} ({words})"} if words else {}
-            choice = type(choice)(**{**vars(choice), **more})
+            words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
+            choice = replace(choice, name=f"{choice.name} ({words})", label=f"{choice.label} ({words})")
         made.append(choice)
     names = [choice.name for choice in made]
     if len(set(names)) < len(names):

@@ -55,7 +55,8 @@ def draw_heatmap(
     down = len(panels) // across
     # A panel has room for its columns and for its title, a column for its numbers.
     cell = max(_CELL[0], _INCHES * _LETTERS * (letters + 1.5))
-    wide = max(cell * len(column_labels), _INCHES * 12 * max(len(line) for t in titles for line in t.splitlines()))
+    longest = max(len(line) for title in titles for line in title.split("\n"))
+    wide = max(cell * len(column_labels), _INCHES * 12 * longest)
     side = _INCHES * _LETTERS * max(map(len, row_labels))
     top = 0.25 + 0.55 * _INCHES * _LETTERS * max(map(len, column_labels))
     width = 1.4 + side + across * (wide + 0.25)

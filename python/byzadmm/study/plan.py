@@ -15,6 +15,7 @@ from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss
 from byzadmm.study.choices import Choice, choose_algorithms, choose_attacks, choose_numbers, choose_partitions
 from byzadmm.training.experiment import DEFAULTS, check_settings
+from byzadmm.training.sampling import Sampling
 
 __all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
 
@@ -103,9 +104,10 @@ def make_plan(
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
     else:
         common["loss"] = loss
+    sampled = Sampling(m, common.get("participation", 1.0), 0).count
     runs: dict[Cell, dict[str, Any] | str] = {}
     for algorithm, q in product(algorithm_choices, numbers):
-        made, illegal = _legal(algorithm, q, m)
+        made, illegal = _legal(algorithm, q, m, sampled)
         for one, seed in product(partitions, seed_list):
             arguments = {"dataset": data, "parts": parts[one.name, seed], "seed": seed, "n_byzantine": q}
             arguments |= common | {"algorithm": made, "attack": None}
@@ -137,11 +139,11 @@ def make_plan(
     )
 
 
-def _legal(choice: Choice, q: int, m: int) -> tuple[Algorithm | None, str]:
-    """The algorithm for ``q`` Byzantine ones of ``m`` workers, or why it does not tolerate them."""
+def _legal(choice: Choice, q: int, m: int, sampled: int) -> tuple[Algorithm | None, str]:
+    """The algorithm for ``q`` Byzantine ones of ``m`` workers, or why ``sampled`` messages per round are too few."""
     try:
         made: Algorithm = choice.value(q)
-        made.check(m - (q if made.ideal else 0), m)
+        made.check(min(sampled, m - (q if made.ideal else 0)), m)
     except ValueError as error:
         return None, str(error)
     return made, ""

@@ -115,10 +115,10 @@ class Study:
 
     def metric(self, given: str | None = None) -> str:
         """``given``, checked; by default the accuracy, or the loss on the test set, or the loss."""
-        found = self.metrics()
+        found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
-        return next((name for name in ("accuracy", "test_loss", "loss") if name in found), "accuracy")
+        return next((name for name in ("accuracy", "test_loss", "loss") if name in found), found[0])
 
     def final(self, cell: Cell, metric: str | None = None) -> float:
         """Mean of a curve over the last fifth of the run, NaN where there is no result."""
