@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import replacing
+from byzadmm._internal.frames import data_frame
 from byzadmm._internal.validation import check_int
 
 __all__ = ["CLOSE", "FAILS", "Result", "final_accuracy", "versus_ideal"]
@@ -116,9 +117,28 @@ class Result:
 
     def table(self) -> list[dict[str, float]]:
         """One row per evaluation, the columns that the run has."""
-        columns = {"iterations": self.iterations} | self.metrics
-        kept = {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
+        kept = self._columns()
         return [{name: values[t].item() for name, values in kept.items()} for t in range(len(self.iterations))]
+
+    def frame(self) -> Any:
+        """The rows and columns of :meth:`table` as a ``pandas.DataFrame``. Needs pandas.
+
+        Examples
+        --------
+        >>> from byzadmm import SGD, losses, simulate, steps
+        >>> run = simulate(None, None, loss=losses.Quadratic([1.0], [[2.0]]), algorithm=SGD(step=steps.constant(0.5)),
+        ...                iterations=2, eval_every=1, rho=0.0)
+        >>> print(run.frame().to_string(index=False))
+         iterations  loss  consensus_gap
+                  0 2.000            0.0
+                  1 0.500            0.0
+                  2 0.125            0.0
+        """
+        return data_frame(self._columns())
+
+    def _columns(self) -> dict[str, Array]:
+        columns: dict[str, Array] = {"iterations": self.iterations} | self.metrics
+        return {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
 
     def final_accuracy(self, last: int | None = None) -> float:
         """Mean accuracy over the last fifth of the run (:func:`final_accuracy`), or over the ``last`` evaluations."""

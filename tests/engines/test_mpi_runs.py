@@ -21,6 +21,13 @@ def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> No
     assert record["count"] == len(cases()) > 100
 
 
+def test_the_master_stops_a_run(tmp_path: Path) -> None:
+    run = mpirun(3, SCRIPTS / "mpi_runs.py", "stopped", tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert read(tmp_path / "stopped0.json") == {"seen": [0, 2, 4], "stopped": 4, "different": []}
+    assert read(tmp_path / "stopped1.json") == read(tmp_path / "stopped2.json") == {"seen": []}
+
+
 def test_many_rounds_at_7850(tmp_path: Path) -> None:
     run = mpirun(5, SCRIPTS / "mpi_runs.py", "long", tmp_path)
     assert run.returncode == 0, run.stderr

@@ -6,6 +6,8 @@ import copy
 import io
 import json
 import os
+import re
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -58,6 +60,20 @@ def test_table_has_the_columns_that_the_run_has() -> None:
     quadratics = simulate(None, None, loss=quadratic(), algorithm=ALGORITHMS["rsa"], iterations=3, optimum=np.zeros(13))
     assert list(quadratics.table()[0]) == ["iterations", "loss", "consensus_gap", "distance"]
     assert quadratics.table()[-1]["loss"] == pytest.approx(quadratic().value(quadratics.x0))
+
+
+def test_a_frame_has_the_rows_of_the_table() -> None:
+    first = run()
+    frame = first.frame()
+    assert frame.to_dict("records") == first.table()
+    assert [str(kind) for kind in frame.dtypes] == ["int64", "float64", "float64", "float64"]
+    assert frame.index.tolist() == [0, 1, 2, 3]
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=re.escape("frame: needs pandas; pip install 'byzadmm[frame]' (")):
+        run().frame()
 
 
 def test_final_accuracy_is_the_mean_from_four_fifths_of_the_run_on() -> None:

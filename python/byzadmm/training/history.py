@@ -26,8 +26,8 @@ class History:
         self.trajectory: dict[str, list[Array]] = {}
         self._regular = run.regular
 
-    def evaluate(self, done: int, state: State) -> None:
-        """Measure the run after ``done`` iterations."""
+    def evaluate(self, done: int, state: State) -> dict[str, float]:
+        """Measure the run after ``done`` iterations, and return what was found."""
         x0 = state["x0"]
         with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
             found = self._metrics(x0)
@@ -45,6 +45,7 @@ class History:
             for name in ("x0", "x"):
                 if name in state:
                     self.trajectory.setdefault(name, []).append(state[name].copy())
+        return found
 
     def _metrics(self, x0: Array) -> dict[str, float]:
         loss = self.run.loss
