@@ -24,8 +24,8 @@ struct Names<Even> {
 enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule, participation, layers };
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch",         "attack", "user_attack", "gradient_noise", "rule",
-                                       "participation", "layers"};
+  static constexpr const char* of[] = {"batch", "attack",        "user_attack", "gradient_noise",
+                                       "rule",  "participation", "layers"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.
