@@ -1,9 +1,10 @@
-"""Rows of the comparison for PyTorch modules: what ``ModuleLoss`` costs over a plain loop; float32, one thread."""
+"""Rows of the comparison for PyTorch modules: what ``ModuleLoss`` costs over a plain loop; float32."""
 
 from __future__ import annotations
 
 import copy
 import importlib.util
+from functools import partial
 
 import numpy as np
 from benchmarks.bench_torch import BATCH, NETS, M, Rounds
@@ -17,8 +18,8 @@ from byzadmm.training.run import local
 __all__ = ["rows"]
 
 
-def gradients(net: str, vectorize: bool) -> tuple[Call, Call]:
-    rounds = Rounds(NETS[net])
+def gradients(net: str, vectorize: bool, threads: int = 1) -> tuple[Call, Call]:
+    rounds = Rounds(NETS[net], threads)
     return rounds.ours(vectorize)[1], rounds.plain()
 
 
@@ -69,11 +70,14 @@ def rows() -> list[Row]:
         return []
     area = "PyTorch modules, 20 workers x 32 images of 28 x 28, float32"
     return [
-        Row(area, "CNN, one by one", "plain loop", lambda: gradients("convolutions", False), at_most=1.15),
+        Row(area, "CNN, one by one", "plain loop", lambda: gradients("cnn", False), at_most=1.15),
         Row(area, "784-64-10, one by one", "plain loop", lambda: gradients("dense", False), at_most=1.15),
-        Row(area, "simulate, CNN, SGD", "plain loop with steps", lambda: training("convolutions"), at_most=1.15),
+        Row(area, "simulate, CNN, SGD", "plain loop with steps", lambda: training("cnn"), at_most=1.15),
         Row(area, "simulate, 784-64-10, SGD", "plain loop with steps", lambda: training("dense"), at_most=1.15),
-        Row(area, "simulate, CNN, ADMM", "plain loop, no steps", lambda: admm("convolutions"), at_most=1.15),
-        Row(area, "CNN, at once", "plain loop", lambda: gradients("convolutions", True)),
-        Row(area, "784-64-10, at once", "plain loop", lambda: gradients("dense", True)),
+        Row(area, "simulate, CNN, ADMM", "plain loop, no steps", lambda: admm("cnn"), at_most=1.15),
+        *(
+            Row(area, f"{label}, at once, {t} thread(s)", "plain loop", partial(gradients, net, True, t), threads=t)
+            for t in (1, 2)
+            for label, net in (("CNN", "cnn"), ("784-64-10", "dense"))
+        ),
     ]

@@ -1,8 +1,8 @@
 """A CNN with two convolutions on MNIST, 20 workers, 8 of them attackers: six algorithms under two attacks.
 
-    python examples/torch_cnn.py           # prints a table and draws torch_cnn.png; MNIST from BYZADMM_DATA or downloaded
-    python examples/torch_cnn.py --tune    # searches the settings below first, on 5000 samples of the training set
-    python examples/torch_cnn.py --quick   # digits of 8 x 8 from inside the package
+    python examples/torch_cnn.py            (MNIST from the folder BYZADMM_DATA, or downloaded)
+    python examples/torch_cnn.py --tune     (searches the settings below first, on 5000 samples of the training set)
+    python examples/torch_cnn.py --quick    (digits of 8 x 8 from inside the package)
 """
 
 import argparse

@@ -20,23 +20,23 @@ def dense() -> Any:
     return nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
-def convolutions() -> Any:
+def cnn() -> Any:
     from torch import nn
 
     first = [nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 8, 5), nn.ReLU(), nn.MaxPool2d(2)]
     return nn.Sequential(*first, nn.Conv2d(8, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, 10))
 
 
-NETS = {"dense": dense, "convolutions": convolutions}
+NETS = {"dense": dense, "cnn": cnn}
 
 
 class Rounds:
-    """The samples, the workers' parts, and both contenders for one net, on one thread."""
+    """The samples, the workers' parts, and both contenders for one net."""
 
-    def __init__(self, net: Callable[[], Any]) -> None:
+    def __init__(self, net: Callable[[], Any], threads: int = 1) -> None:
         import torch
 
-        torch.set_num_threads(1)
+        torch.set_num_threads(threads)
         torch.manual_seed(0)
         self.torch, self.net = torch, net()
         self.x = torch.from_numpy(normal(SAMPLES, 784))

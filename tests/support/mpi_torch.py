@@ -31,12 +31,14 @@ def cases() -> dict[str, dict[str, Any]]:
     chain = SGD(rule="nnm+trimmed_mean", f=Q, step=ALGORITHMS["mean"].step, momentum=0.9)  # type: ignore[attr-defined]
     admm, rsa, median, ideal = (ALGORITHMS[name] for name in ("admm", "rsa", "median", "ideal"))
     flip = attacks.LabelFlip()
+    sampled = {"local_steps": 2, "participation": 0.6, "attack": attacks.SignFlip()}
     return {
         "admm": {"algorithm": admm, "attack": attacks.SignFlip(), "loss": module_loss()},
         "admm, at once": {"algorithm": admm, "attack": attacks.ALIE(), "loss": module_loss(vectorize=True)},
         "rsa, dropout": {"algorithm": rsa, "attack": flip, "loss": module_loss(0.5), "dtype": "float64"},
         "median, at once": {"algorithm": median, "attack": flip, "loss": module_loss(vectorize=True)},
         "chain, momentum": {"algorithm": chain, "attack": attacks.ALIE(), "loss": module_loss(seed=4)},
+        "local steps": {"algorithm": median, "loss": module_loss(0.5), **sampled},
         "ideal": {"algorithm": ideal, "attack": attacks.SignFlip(), "loss": module_loss(), "dtype": "float64"},
     }
 
