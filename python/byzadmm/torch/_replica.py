@@ -96,16 +96,10 @@ class Replica:
         """
         out.zero_()  # a backward pass adds to what is there
         gradients = zip(*(part.unbind(0) for part in self.views(out)), strict=True)
-        at = models.ndim == 2
-        values = zip(*(part.unbind(0) for part in self.views(models)), strict=True) if at else None
-        if values is None:
-            self.hold(models)
-        for row, ((x, y), into) in enumerate(zip(batches, gradients, strict=True)):
-            if values is not None:
-                for parameter, value in zip(self.parameters, next(values), strict=True):
-                    parameter.data = value
-            for parameter, gradient in zip(self.parameters, into, strict=True):
-                parameter.grad = gradient
+        values = zip(*(part.unbind(0) for part in self.views(models.expand(len(out), -1))), strict=True)
+        for row, ((x, y), at, into) in enumerate(zip(batches, values, gradients, strict=True)):
+            for parameter, value, gradient in zip(self.parameters, at, into, strict=True):
+                parameter.data, parameter.grad = value, gradient
             before(row)
             self.loss(x, y)[0].backward()
 
