@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = [m.verdict for m in done if m.verdict == "MISSED"] + [n for n in needs if n["verdict"] == "MISSED"]
     slower = [m for m in done if m.verdict == "slower"]
     targets = sum(1 for m in done if m.row.target) + len(needs)
-    print(f"\n{targets - len(missed)} of {targets} targets reached; the other is faster in {len(slower)} rows ('slower').")
+    print(f"\n{targets - len(missed)} of {targets} targets reached; the other is faster in {len(slower)} ('slower').")
     if options.json:
         figures = {"about": about, "rows": [_record(m) for m in done], "memory": needs}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
