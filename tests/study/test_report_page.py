@@ -202,7 +202,7 @@ def test_dark_light_and_print(browser: Browser, tmp_path: Path) -> None:
     def is_dark() -> bool:
         paper, ink, line = browser.evaluate(colors)
         assert abs(paper - ink) > 0.7, "text can be read"
-        assert abs(paper - line) > 0.3, "the black line can be seen"
+        assert abs(paper - line) > 0.7, "the black line can be seen"
         return bool(paper < 0.5)
 
     label = "document.querySelector('#theme').textContent"
