@@ -166,14 +166,12 @@ def validation_split(dataset: Dataset, seed: int) -> Dataset:
     order = np.random.default_rng(seed).permutation(n)
     held = order[: min(VALIDATION, n // 6)]
     kept = np.sort(order[len(held) :])
-    return Dataset(
-        dataset.name,
-        np.ascontiguousarray(dataset.train_x[kept]),
-        dataset.train_y[kept],
-        np.ascontiguousarray(dataset.train_x[held]),
-        dataset.train_y[held],
-        dataset.n_classes,
-        dataset.scale,
+    return replace(
+        dataset,
+        train_x=np.ascontiguousarray(dataset.train_x[kept]),
+        train_y=dataset.train_y[kept],
+        test_x=np.ascontiguousarray(dataset.train_x[held]),
+        test_y=dataset.train_y[held],
     )
 
 
