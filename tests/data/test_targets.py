@@ -92,7 +92,7 @@ def test_refused_targets() -> None:
         ({"train_y": [0, 1, -2, 1]}, ValueError, "train_y: expected labels >= 0 (or -1 and 1 alone), got -2"),
         ({"train_y": [-1, -1, -1, -1]}, ValueError, f"got -1; {real}"),
         ({"train_y": [-1, 1, 0, 1]}, ValueError, f"got -1; {real}"),
-        ({"train_y": [-1, 1, 1, 1]}, ValueError, "test_y: expected labels of the training set, got '0' at row 0"),
+        ({"train_y": [-1, 1, 1, 1]}, ValueError, "test_y: expected labels of the training set, got 0 at row 0"),
         ({"test_y": [0, 1, -2, 1]}, ValueError, "test_y: expected labels >= 0 (or -1 and 1 alone), got -2"),
         (
             {"train_y": [1990, 2000, 2010, 1991]},

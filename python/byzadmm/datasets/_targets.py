@@ -47,10 +47,10 @@ def make_targets(train_y: Any, test_y: Any, sizes: tuple[int, int], task: Any, n
         kinds = ["strings" if labels.dtype.kind == "O" else "numbers" for labels in (y, y_test)]
         raise TypeError(f"test_y: expected {kinds[0]} as in train_y, got {kinds[1]}")
     if y.dtype.kind == "O":
-        return _named(y, y_test, tuple(sorted(set(y.tolist()))), n_classes)
+        return _named(y, y_test, n_classes)
     y, y_test = _whole(y, "train_y"), _whole(y_test, "test_y")
     if np.array_equal(np.unique(y), [-1, 1]):
-        return _named(y.astype(str).astype(object), y_test.astype(str).astype(object), ("-1", "1"), n_classes)
+        return _named(y, y_test, n_classes)
     limit = n_classes or (_MAX_CLASSES if task else _MANY_CLASSES)
     for labels, name in ((y, "train_y"), (y_test, "test_y")):
         low, high = labels.min(), labels.max()
@@ -119,13 +119,14 @@ def _whole(y: Array, name: str) -> Array:
     return np.ascontiguousarray(y, dtype=np.int64)
 
 
-def _named(y: Array, y_test: Array, classes: tuple[str, ...], n_classes: int | None) -> Targets:
-    """Return labels for names: the place of each in ``classes``, those of the training set."""
-    if n_classes not in (None, len(classes)):
-        raise ValueError(f"n_classes: expected {len(classes)}, the number of training labels by name, got {n_classes}")
-    place = {name: i for i, name in enumerate(classes)}
-    for row, label in enumerate(y_test.tolist()):
+def _named(y: Array, y_test: Array, n_classes: int | None) -> Targets:
+    """Return for each label its place among those of the training set, in sorted order."""
+    labels, wanted = y.tolist(), y_test.tolist()
+    place = {label: i for i, label in enumerate(sorted(set(labels)))}
+    if n_classes not in (None, len(place)):
+        raise ValueError(f"n_classes: expected {len(place)}, the number of training labels by name, got {n_classes}")
+    for row, label in enumerate(wanted):
         if label not in place:
             raise ValueError(f"test_y: expected labels of the training set, got {label!r} at row {row}")
-    train, test = (np.array([place[label] for label in labels.tolist()], dtype=np.int64) for labels in (y, y_test))
-    return Targets(train, test, len(classes), classes)
+    train, test = (np.array([place[label] for label in part], dtype=np.int64) for part in (labels, wanted))
+    return Targets(train, test, len(place), tuple(map(str, place)))
