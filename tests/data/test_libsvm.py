@@ -41,10 +41,30 @@ def test_from_libsvm_splits_and_maps_labels(tmp_path: Path) -> None:
     x, y = np.concatenate([data.train_x, data.test_x]), np.concatenate([data.train_y, data.test_y])
     assert sorted(x[:, 0].tolist()) == list(range(1, 31))
     assert (y == x[:, 0] % 3).all()
+    assert data.classes == ("-1", "4", "7")
     assert y.dtype == np.int64
     assert x[:, 0].tolist() != sorted(x[:, 0].tolist())
     other = datasets.from_libsvm(str(path), seed=1, scale="unit")
     assert other.train_x.max() == 1.0
+
+
+def test_from_libsvm_real_targets(tmp_path: Path) -> None:
+    path = tmp_path / "real.txt"
+    path.write_text("".join(f"{i / 2} 1:{i}\n" for i in range(1, 31)))
+    data = datasets.from_libsvm(path)
+    assert (data.task, data.n_classes, data.classes, data.train_y.dtype) == ("regression", 0, None, np.float64)
+    assert np.array_equal(data.train_y, data.train_x[:, 0] / 2)
+    assert np.array_equal(data.test_y, data.test_x[:, 0] / 2)
+    with pytest.raises(ValueError, match=r"real.txt: expected whole numbers as labels, got 0.5 at row 0; pass task="):
+        datasets.from_libsvm(path, task="classification")
+    path.write_text("".join(f"{7 * i} 1:{i}\n" for i in range(1, 1102)))
+    with pytest.raises(ValueError, match=r"real.txt: expected at most 1000 different labels, got 1101; pass task="):
+        datasets.from_libsvm(path)
+    data = datasets.from_libsvm(path, task="regression")
+    assert np.array_equal(data.train_y, 7.0 * data.train_x[:, 0])
+    data = datasets.from_libsvm(path, task="classification")
+    assert (data.n_classes, data.train_y.dtype) == (1101, np.int64)
+    assert np.array_equal(data.train_y, data.train_x[:, 0] - 1)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +143,7 @@ def test_no_more_is_unpacked_than_makes_sense(tmp_path: Path, monkeypatch: pytes
         ({"test_fraction": 1.0}, ValueError, "test_fraction: expected at least one training and one test row out of 4"),
         ({"seed": -1}, ValueError, "seed: expected an integer in .*, got -1"),
         ({"scale": "no"}, ValueError, "scale: expected one of"),
+        ({"task": "no"}, ValueError, "task: expected one of classification, regression; got 'no'"),
     ],
 )
 def test_from_libsvm_errors(tmp_path: Path, kwargs: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -20,6 +20,7 @@ from ._dataset import Dataset, check_split, make_dataset, split
 from ._files import DIGITS, NAMES, SOURCES, cache_dir, fetch, verify
 from ._formats import MAX_FEATURES, read_csv, read_idx, read_libsvm, read_tar
 from ._scaling import Scale, check_scale
+from ._targets import check_task, numbered
 
 __all__ = ["from_libsvm", "load"]
 
@@ -122,11 +123,12 @@ def from_libsvm(
     test_fraction: float = 0.2,
     seed: int = 0,
     scale: Scale = 1.0,
+    task: str | None = None,
 ) -> Dataset:
     """Read a LIBSVM file and split it at random.
 
-    Each line is ``label index:value index:value ...`` with ascending indices from 1; the labels, in increasing order,
-    become ``0..K-1``.
+    Each line is ``label index:value index:value ...`` with ascending indices from 1. Whole numbers as labels become
+    ``0..K-1`` in increasing order, and their own values the ``classes``; if one has a fraction, all are real targets.
 
     Parameters
     ----------
@@ -140,6 +142,9 @@ def from_libsvm(
         Seed of the split.
     scale : float or {"raw", "unit", "standard"}
         As in `load`.
+    task : {"classification", "regression"}, optional
+        ``"regression"`` takes whole numbers as real targets, ``"classification"`` refuses fractions, and takes more
+        than 1000 different labels.
 
     Returns
     -------
@@ -166,10 +171,10 @@ def from_libsvm(
     if n_features is not None:
         n_features = check_int(n_features, "n_features", low=1, high=MAX_FEATURES)
     fraction, seed = check_split(test_fraction, seed)
-    scale = check_scale(scale)
+    scale, task = check_scale(scale), check_task(task)
     x, written = read_libsvm(path, n_features)
-    values, y = np.unique(written, return_inverse=True)
-    return _split(path.name.split(".")[0], x, y, fraction, len(values), scale, seed)
+    y, n_classes, classes = numbered(written, str(path), task)
+    return _split(path.name.split(".")[0], x, y, fraction, n_classes, scale, seed, classes)
 
 
 def _load_digits(scale: Scale) -> Dataset:
@@ -271,7 +276,16 @@ def _write_cache(path: Path, table: Array) -> None:
             np.savez(stream, table=table)
 
 
-def _split(name: str, x: Array, y: Array, n_test: int | float, n_classes: int, scale: Scale, seed: int) -> Dataset:
+def _split(
+    name: str,
+    x: Array,
+    y: Array,
+    n_test: int | float,
+    n_classes: int,
+    scale: Scale,
+    seed: int,
+    classes: tuple[str, ...] | None = None,
+) -> Dataset:
     head, tail = split(len(x), n_test, seed)
-    y = y.astype(np.int64)
-    return make_dataset(name, x[head], y[head], x[tail], y[tail], n_classes, scale)
+    y = y.astype(np.int64 if n_classes else np.float64)
+    return make_dataset(name, x[head], y[head], x[tail], y[tail], n_classes, scale, classes)

@@ -12,7 +12,7 @@ from byzadmm._internal.validation import check_choice, check_int
 
 from ._inputs import as_array, column_names
 
-__all__ = ["Targets", "make_targets"]
+__all__ = ["Targets", "check_task", "make_targets", "numbered"]
 
 Array = npt.NDArray[Any]
 
@@ -21,6 +21,7 @@ _MANY_CLASSES = 1000  # whole numbers from here on are more often years, prices 
 _MAX_CLASSES = 2**31
 _PLAIN = (str, numbers.Real, np.bool_)
 _REAL = "pass task='regression' for real targets"
+_MANY = f"{_REAL}, or task='classification' for so many classes"
 
 
 class Targets(NamedTuple):
@@ -32,10 +33,24 @@ class Targets(NamedTuple):
     classes: tuple[str, ...] | None = None
 
 
+def check_task(task: Any) -> str | None:
+    """Return ``task`` if it is one, or None."""
+    return None if task is None else check_choice(task, "task", _TASKS)
+
+
+def numbered(y: Array, name: str, task: str | None) -> tuple[Array, int, tuple[str, ...] | None]:
+    """Return real targets, or whole numbers as places among the different ones; the number and the names of classes."""
+    if task == "regression" or (task is None and _fraction(y) is not None):
+        return y, 0, None
+    values, places = np.unique(_whole(y, name), return_inverse=True)
+    if task is None and len(values) > _MANY_CLASSES:
+        raise ValueError(f"{name}: expected at most {_MANY_CLASSES} different labels, got {len(values)}; {_MANY}")
+    return places.astype(np.int64), len(values), tuple(map(str, values.tolist()))
+
+
 def make_targets(train_y: Any, test_y: Any, sizes: tuple[int, int], task: Any, n_classes: Any) -> Targets:
     """Return the targets of ``sizes`` training and test samples; what they are is decided on the training set."""
-    if task is not None:
-        check_choice(task, "task", _TASKS)
+    task = check_task(task)
     if n_classes is not None:
         n_classes = check_int(n_classes, "n_classes", low=1)
         if task == "regression":
@@ -58,7 +73,7 @@ def make_targets(train_y: Any, test_y: Any, sizes: tuple[int, int], task: Any, n
             expected = f"in [0, {n_classes - 1}]" if n_classes else ">= 0"
             raise ValueError(f"{name}: expected labels {expected} (or -1 and 1 alone), got {low}; {_REAL}")
         if high >= limit:
-            hint = "" if n_classes or task else f"; {_REAL}, or task='classification' for so many classes"
+            hint = "" if n_classes or task else f"; {_MANY}"
             raise ValueError(f"{name}: expected labels in [0, {limit - 1}], got {high}{hint}")
     return Targets(y, y_test, n_classes or int(max(y.max(), y_test.max())) + 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -97,8 +96,7 @@ def _check_kind(dataset: Any, name: str) -> None:
     kind = type(dataset).__name__
     if is_array(dataset) or isinstance(dataset, (tuple, str, bytes, Mapping)):
         raise TypeError(f"{name}: expected a dataset of (input, target) pairs, got {kind}; from_arrays takes arrays")
-    torch = sys.modules.get("torch")
-    iterable = torch is not None and isinstance(dataset, torch.utils.data.IterableDataset)
+    iterable = any(base.__name__ == "IterableDataset" for base in type(dataset).__mro__)
     if iterable or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         hint = "pass its .dataset" if hasattr(dataset, "dataset") else "stack its samples and use from_arrays"
         raise TypeError(f"{name}: expected a map-style dataset with len() and [i], got {kind}; {hint}")
