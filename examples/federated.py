@@ -1,52 +1,42 @@
 """Federated learning under attack: 40 workers with data of their own kind, 12 of them per round, five local steps each.
 
-    python examples/federated.py          # a few seconds
-    python examples/federated.py --quick
+    python examples/federated.py
 """
 
 import argparse
 
-from byzadmm import SGD, attacks, datasets, partition, simulate, steps
+import byzadmm
+from byzadmm import SGD, steps
 
-WORKERS, BYZANTINE = 40, 6
-PARTICIPATION, LOCAL_STEPS = 0.3, 5
-TOLERATED = 4  # of the twelve workers of a round
-
-
-def algorithms():
-    step = steps.power(1.0)
-    return {
-        "ideal": SGD(ideal=True, step=step),
-        "mean": SGD(rule="mean", step=step),
-        "trimmed mean": SGD(rule="trimmed-mean", f=TOLERATED, step=step),
-        "geometric median": SGD(rule="geometric-median", step=step),
-    }
+STEP = steps.power(1.0)
+TOLERATED = 4  # Byzantine workers among the twelve of a round; 6 of 40 are Byzantine, so two are expected
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    rounds = 60 if parser.parse_args().quick else 1000
-    data = datasets.load("digits")
-    parts = partition.dirichlet(data.train_y, WORKERS, alpha=0.3, seed=0)
-    under = {"no attack": None, "sign flip": attacks.SignFlip(), "Gaussian": attacks.Gaussian()}
-    print(f"{'final accuracy':18}" + "".join(f"{name:>12}" for name in under))
-    for label, algorithm in algorithms().items():
-        line = f"{label:18}"
-        for attack in under.values():
-            run = simulate(
-                data,
-                parts,
-                algorithm=algorithm,
-                attack=attack,
-                n_byzantine=BYZANTINE,
-                iterations=rounds,
-                local_steps=LOCAL_STEPS,
-                participation=PARTICIPATION,
-            )
-            line += f"{run.final_accuracy():12.3f}"
-        print(line, flush=True)
+def main(quick=False):
+    study = byzadmm.compare(
+        "digits",
+        "dirichlet:0.3",
+        algorithms={
+            "ideal": SGD(ideal=True, step=STEP),
+            "mean": SGD(step=STEP),
+            "trimmed mean": SGD(rule="trimmed-mean", f=TOLERATED, step=STEP),
+            "geometric median": SGD(rule="geometric-median", step=STEP),
+            "NNM + median": SGD(rule="nnm+median", f=TOLERATED, step=STEP),
+        },
+        attacks=[None, "sign-flip", "gaussian", "label-flip"],
+        n_workers=40,
+        n_byzantine=6,
+        seeds=1 if quick else 3,
+        iterations=60 if quick else 1000,
+        local_steps=5,
+        participation=0.3,
+        progress=True,
+    )
+    print(study.table())
+    study.plot("federated.png")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a few seconds: fewer rounds and seeds")
+    main(**vars(parser.parse_args()))
