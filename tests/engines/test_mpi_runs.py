@@ -66,12 +66,13 @@ def test_only_ranks_with_a_worker_of_the_round_are_asked(tmp_path: Path) -> None
             assert rank["bytes_up"] == start + asked * HEADER_BYTES + sum(rows) * 100 * 4, (name, number)
 
 
-def test_a_killed_master_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_killed_master_goes_on_to_the_same_bits(share: float, tmp_path: Path) -> None:
     script = SCRIPTS / "mpi_runs.py"
-    killed = mpirun(4, script, "resume", tmp_path, 8)
+    killed = mpirun(4, script, "resume", tmp_path, 8, share)
     assert killed.returncode != 0
     assert not (tmp_path / "resume.json").exists()
-    resumed = mpirun(4, script, "resume", tmp_path, 0)
+    resumed = mpirun(4, script, "resume", tmp_path, 0, share)
     assert resumed.returncode == 0, resumed.stderr
     assert read(tmp_path / "resume.json") == {"different": [], "events": [], "rounds": 6, "finite": True}
     # one generation that goes with the master's file, and the one before: nothing piles up

@@ -135,10 +135,10 @@ def sampled(job: Job, folder: Path) -> None:
     compare(job, folder, "all", settings | {"attack": attacks.ALIE()})
 
 
-def resume(job: Job, folder: Path, die_after: str) -> None:
+def resume(job: Job, folder: Path, die_after: str, share: str = "1") -> None:
     """With DIE_AFTER > 0 the master is killed after so many rounds; the same again goes on from the checkpoint."""
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "attack": attacks.ALIE(), "n_byzantine": Q}
-    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5}
+    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5, "participation": float(share)}
 
     def die(done: int, report: Any) -> None:
         if done == int(die_after):
