@@ -21,7 +21,7 @@ from byzadmm import ADMM, SGD, attacks, engines, steps
 from byzadmm.aggregators import Krum
 from byzadmm.engines.mpi import Job
 from support.arrays import same_bits
-from support.runs import ALGORITHMS, ATTACKS, Q, plain_attack, quadratic, small_data, small_parts
+from support.runs import ALGORITHMS, ATTACKS, Q, data_for, plain_attack, quadratic, small_data, small_parts
 
 CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
 STEP = steps.inv_sqrt(4, 1)
@@ -49,6 +49,9 @@ def cases() -> dict[str, dict[str, Any]]:
     history = SGD(rule="bucketing+centered_clip", step=STEP, momentum=0.9, variance_reduction="saga")
     made["history"] = shared | {"algorithm": history, "attack": attacks.MinMax()}
     made["chain"] = shared | {"algorithm": SGD(rule="nnm+krum", f=1, step=STEP), "attack": attacks.SignFlip()}
+    for loss in ("logistic", "least-squares"):
+        about = {"algorithm": ALGORITHMS["admm"], "attack": attacks.SignFlip(), "loss": loss}
+        made[f"admm {loss}"] = shared | about
     plain = plain_attack(attacks.ALIE(), 9)
     made["krum, a user's attack"] = shared | {"algorithm": SGD(rule=Krum(f=1), step=STEP), "attack": plain}
     for name in ("admm", "rsa", "median"):
@@ -93,10 +96,11 @@ def stopped(job: Job, folder: Path) -> None:
 def same(job: Job, folder: Path) -> None:
     found, events, count = {}, [], 0
     for name, case in cases().items():
-        ours = job.simulate(small_data(), small_parts(), **case)
+        data = data_for(case.get("loss", "softmax"))
+        ours = job.simulate(data, small_parts(), **case)
         if ours is None:
             continue
-        whole = (engines if "wire" in case else byzadmm).simulate(small_data(), small_parts(), **case)
+        whole = (engines if "wire" in case else byzadmm).simulate(data, small_parts(), **case)
         if different := differences(ours, whole):
             found[name] = different
         assert job.report is not None
