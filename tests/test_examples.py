@@ -14,11 +14,16 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 
 #: Example -> the row of its table, the least and the largest number in it, and the files it writes.
 EXPECTED: dict[str, list[tuple[str, float, float]]] = {
+    "federated": [("ideal", 0.92, 1.0), ("geometric median", 0.9, 1.0)],
     "own_algorithm": [("sign flip", 0.8, 1.0)],
     "own_attack": [("Ideal SGD", 0.9, 1.0), ("ADMM", 0.8, 1.0)],
     "own_rule": [("ideal", 0.9, 1.0), ("halfway", 0.9, 1.0)],
 }
-FILES = {"own_attack": ["own_attack.html", "own_attack.png"], "own_rule": ["own_rule.png"]}
+FILES = {
+    "federated": ["federated.png"],
+    "own_attack": ["own_attack.html", "own_attack.png"],
+    "own_rule": ["own_rule.png"],
+}
 
 
 @pytest.mark.slow

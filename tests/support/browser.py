@@ -20,7 +20,7 @@ KEYS = {"Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "Arro
 
 def chromium() -> str | None:
     """The command of an installed Chromium, or None."""
-    found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    found = map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))
     return next((command for command in found if command), None)
 
 
@@ -32,7 +32,7 @@ class Browser:
         assert command is not None, "no Chromium"
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         arguments = [command, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}"]
-        arguments += ["--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+        arguments += ["--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
         arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
         (hears, self._to), (self._from, tells) = _pipe(), _pipe()
         actions: list[Any] = [(os.POSIX_SPAWN_DUP2, hears, 3), (os.POSIX_SPAWN_DUP2, tells, 4)]
@@ -113,6 +113,7 @@ class Browser:
             f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
             f" return [b.left, b.top, b.width, b.height] }})(document.querySelector({json.dumps(selector)}))"
         )
+        self.frame()  # what listens to scrolling has heard it
         return box[0] + across * box[2], box[1] + down * box[3]
 
     def move(self, x: float, y: float) -> None:

@@ -13,9 +13,11 @@ from . import (
     coordinatewise,
     geometric,
     gradients,
+    linear,
     philox,
     preaggregation,
     rsa,
+    sampling,
     selection,
     softmax,
     training,
@@ -26,9 +28,11 @@ from .centered import *  # noqa: F403
 from .coordinatewise import *  # noqa: F403
 from .geometric import *  # noqa: F403
 from .gradients import *  # noqa: F403
+from .linear import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
 from .rsa import *  # noqa: F403
+from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .softmax import *  # noqa: F403
 from .training import *  # noqa: F403
@@ -40,9 +44,11 @@ __all__ += centered.__all__
 __all__ += coordinatewise.__all__
 __all__ += geometric.__all__
 __all__ += gradients.__all__
+__all__ += linear.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
 __all__ += rsa.__all__
+__all__ += sampling.__all__
 __all__ += selection.__all__
 __all__ += softmax.__all__
 __all__ += training.__all__

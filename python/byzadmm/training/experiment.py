@@ -156,7 +156,7 @@ class Experiment:
             if attack.poisons_labels:
                 if not hasattr(self.loss, "poisoned"):
                     raise ValueError(
-                        f"attack: {type(attack).__name__} needs a loss with labels, such as the softmax loss; got "
+                        f"attack: {type(attack).__name__} needs a loss with labels, such as softmax and logistic; got "
                         f"{type(self.loss).__name__}"
                     )
                 self.loss = self.loss.poisoned(active, None)
@@ -172,7 +172,7 @@ class Experiment:
         algorithm.check_dtype(self.dtype)
         self._check_attack()
         self._check_local_steps()
-        algorithm.check(min(self.sampling.count, self.m - (len(active) if algorithm.ideal else 0)), self.m)
+        self._check_rows()
         start = self.loss.initial() if hasattr(self.loss, "initial") else np.zeros(self.d)
         self._start = checked_start(start, "loss.initial", (self.d,), self.dtype)
         self.x0_init = self._start if x0_init is None else checked_start(x0_init, "x0_init", (self.d,), self.dtype)
@@ -196,6 +196,18 @@ class Experiment:
             eliminated=state["eliminated"],
             threads=self.threads,
         )
+
+    def _check_rows(self) -> None:
+        """The algorithm must be able to work with the messages of one round."""
+        sampling = self.sampling
+        n = min(sampling.count, self.m - (len(self.byzantine) if self.algorithm.ideal else 0))
+        try:
+            self.algorithm.check(n, self.m)
+        except ValueError as error:
+            if sampling.complete:
+                raise
+            taking_part = f"participation={self.participation}: {sampling.count} of {self.m} take part in a round"
+            raise ValueError(f"{error} ({taking_part})") from error
 
     def _check_local_steps(self) -> None:
         if self.local_steps == 1:
@@ -225,8 +237,8 @@ class Experiment:
             return LOSSES[loss](dataset, parts, self.batch_size, self.seed, threads=self.threads)
         if not isinstance(loss, Loss):
             raise TypeError(
-                f"loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim, n_workers and gradient; "
-                f"got {type(loss).__name__}"
+                f"loss: expected {', '.join(map(repr, LOSSES))}, a loss of byzadmm.losses, or an object with dim, "
+                f"n_workers and gradient; got {type(loss).__name__}"
             )
         return loss
 

@@ -24,9 +24,11 @@ function luminance(rgb) {
   return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
 }
 
-/** The color itself, or the nearest mixture with white or black that stands out from the paper. */
+/** The color itself, or the nearest mixture with white or black that stands out from the paper; black becomes white. */
 function legible(hex, scheme) {
   const rgb = channels(hex);
+  const gray = Math.max(...rgb) - Math.min(...rgb) < 16;
+  if (gray && contrast(rgb, PAPER[scheme]) < LEAST_CONTRAST[scheme]) return css(rgb.map((channel) => 255 - channel));
   const end = scheme === "dark" ? [255, 255, 255] : [0, 0, 0];
   for (let share = 0; share < 1; share += 0.05) {
     const mixed = mix(rgb, end, share);

@@ -27,31 +27,35 @@ function alike(entries) {
   return [...found.values()];
 }
 
+const gone = (run) => Object.keys(run.eliminated).map(Number);
+const isByzantine = (run, worker) => run.byzantine.includes(worker);
+
 function workerGrid({ algorithms, setting, runs }) {
   const total = (count) => runs.reduce((sum, run) => sum + count(run), 0);
-  const isByzantine = (run, worker) => run.byzantine.includes(worker);
-  const gone = (run) => Object.keys(run.eliminated).map(Number);
   const byzantine = total((run) => run.byzantine.length);
-  const hit = total((run) => gone(run).filter((worker) => isByzantine(run, worker)).length);
-  const missed = total((run) => gone(run).filter((worker) => !isByzantine(run, worker)).length);
+  const caught = total((run) => gone(run).filter((worker) => isByzantine(run, worker)).length);
+  const others = total((run) => gone(run).length) - caught;
   const regular = runs.length * record.n_workers - byzantine;
-  const text = `${algorithms.length > 1 ? "each " : ""}eliminated ${hit} of ${byzantine} Byzantine and ${missed} of ${regular} regular workers` +
+  const text = `${algorithms.join(", ")} ${algorithms.length > 1 ? "each " : ""}eliminated ` +
+    `${caught} of ${byzantine} Byzantine and ${others} of ${regular} regular workers` +
     (runs.length > 1 ? ` over ${runs.length} seeds` : "");
-  const workers = Array.from({ length: record.n_workers }, (_, worker) => worker).filter((worker) =>
-    record.n_workers <= ALL_WORKERS || runs.some((run) => isByzantine(run, worker) || Object.hasOwn(run.eliminated, worker)));
+  const notable = (worker) => runs.some((run) => isByzantine(run, worker) || gone(run).includes(worker));
+  const workers = Array.from({ length: record.n_workers }, (_, worker) => worker)
+    .filter((worker) => record.n_workers <= ALL_WORKERS || notable(worker));
   const title = [setting.attack, inWords(setting)].filter(Boolean).join(", ");
-  return make("figure", { class: "workers" }, make("figcaption", {}, make("strong", {}, title), `: ${algorithms.join(", ")} ${text}`),
+  return make("figure", { class: "workers" }, make("figcaption", {}, make("strong", {}, title), `: ${text}`),
     make("ol", {}, ...workers.map((worker) => workerCell(worker, runs))));
 }
 
 function workerCell(worker, runs) {
-  const byzantine = runs.some((run) => run.byzantine.includes(worker));
-  const when = runs.filter((run) => Object.hasOwn(run.eliminated, worker)).map((run) => run.eliminated[worker]);
-  const kind = byzantine ? "Byzantine" : "regular";
-  const classes = [byzantine ? "byzantine" : "", when.length ? "gone" : ""].join(" ").trim();
+  const byzantine = runs.some((run) => isByzantine(run, worker));
+  const when = runs.filter((run) => gone(run).includes(worker)).map((run) => run.eliminated[worker]);
   const span = [...new Set([Math.min(...when), Math.max(...when)])].join("\u2013");
   const part = when.length < runs.length ? `${when.length}/${runs.length}` : "";
-  const title = `worker ${worker}, ${kind}: ${when.length ? `eliminated at iteration ${when.join(", ")}` : "not eliminated"}`;
-  return make("li", { class: classes, title }, make("b", {}, String(worker)),
+  const fate = when.length ? `eliminated at iteration ${when.join(", ")}` : "not eliminated";
+  return make("li", {
+    class: [byzantine && "byzantine", when.length && "gone"].filter(Boolean).join(" "),
+    title: `worker ${worker}, ${byzantine ? "Byzantine" : "regular"}: ${fate}`,
+  }, make("b", {}, String(worker)),
     make("span", {}, when.length ? [span, part].filter(Boolean).join(" \u00b7 ") : "\u00a0"));
 }

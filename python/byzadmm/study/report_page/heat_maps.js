@@ -33,10 +33,13 @@ function heatMap(setting, scale) {
   const rows = axes.algorithm.map((algorithm) => make("tr", {}, algorithmCell(algorithm),
     ...axes.attack.map((attack) => {
       const final = finalOf(algorithm, { attack, ...setting });
-      if (final.values === null) return make("td", { class: "hatched", title: final.reasons.join("; ") }, make("span", {}, final.state));
-      return paintCell(make("td", {}, finalNumber(final.values.mean, 2)), scale.rank(final.values.mean));
+      if (final.values !== null) {
+        return paintCell(make("td", {}, finalNumber(final.values.mean, 2)), scale.rank(final.values.mean));
+      }
+      return make("td", { class: "hatched", title: final.reasons.join("; ") }, make("span", {}, final.state));
     })));
-  const table = make("table", { class: "heat" }, make("caption", {}, make("span", {}, inWords(setting, true))),
+  const title = inWords(setting, true);
+  const table = make("table", { class: "heat" }, make("caption", {}, make("span", {}, title)),
     make("thead", {}, head), make("tbody", {}, ...rows));
-  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Heat map, ${inWords(setting, true)}` }, table);
+  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Heat map, ${title}` }, table);
 }

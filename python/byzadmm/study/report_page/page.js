@@ -29,6 +29,10 @@ window.addEventListener("afterprint", () => {
   for (const details of closed) details.open = false;
 });
 
+document.addEventListener("scroll", () => {
+  byId("readout").hidden = true;
+}, { passive: true });
+
 let drawnWidth = 0;
 new ResizeObserver(() => {
   const width = byId("panels").clientWidth;

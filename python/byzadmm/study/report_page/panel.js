@@ -3,6 +3,7 @@
 const EDGE = { left: 46, right: 10, top: 22, bottom: 34 };
 const LONG = 14;  // values of the readout: more are in two columns, or the first of them where the window is narrow
 const NARROW = 600;
+let read = null;  // the plot whose values are shown
 
 /** A figure of `lines` ({algorithm, points}) that share the scales `x` and `y`. */
 function makePanel(title, lines, { x, y, width, height, metric, positive }) {
@@ -87,6 +88,7 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
 
   function show(step, where) {
     current = step;
+    read = svg;
     const k = steps[step];
     const values = lines
       .map(({ algorithm, points }) => ({ algorithm, point: points.find((point) => point.k === k) }))
@@ -104,7 +106,7 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
 
   function hide() {
     cross.replaceChildren();
-    byId("readout").hidden = true;
+    if (read === svg) byId("readout").hidden = true;
   }
 
   const across = (k) => {
@@ -121,7 +123,9 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
   };
   svg.addEventListener("pointermove", follow);
   svg.addEventListener("pointerdown", follow);
-  svg.addEventListener("pointerleave", hide);
+  svg.addEventListener("pointerleave", (event) => {
+    if (event.pointerType !== "touch") hide();  // a finger leaves when it is lifted
+  });
   svg.addEventListener("blur", hide);
   svg.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
@@ -129,7 +133,8 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
       Home: 0, End: steps.length - 1 }[event.key];
     if (to === undefined || !steps.length) return;
     event.preventDefault();
-    const step = Math.min(Math.max(byId("readout").hidden && event.key.startsWith("Arrow") ? current : to, 0), steps.length - 1);
+    const first = byId("readout").hidden && event.key.startsWith("Arrow");  // shows where the crosshair is
+    const step = first ? current : Math.min(Math.max(to, 0), steps.length - 1);
     show(step, across(steps[step]));
   });
 }

@@ -3,7 +3,6 @@
 const record = JSON.parse(document.getElementById("record").textContent);
 const axes = record.axes;
 const SVG = document.getElementById("drawing").namespaceURI;
-const WORDS = { failed: "failed", illegal: "illegal", missing: "missing" };
 
 const byId = (id) => document.getElementById(id);
 const words = (name) => String(name).replaceAll("_", " ");
@@ -46,7 +45,8 @@ const runsOf = (algorithm, setting) => grouped.get(keyOf({ algorithm, ...setting
 function inWords(setting, all = false) {
   const parts = [];
   if (all || axes.n_byzantine.length > 1) {
-    parts.push(all ? `${setting.n_byzantine} of ${record.n_workers} workers Byzantine` : `${setting.n_byzantine} Byzantine`);
+    const count = setting.n_byzantine;
+    parts.push(all ? `${count} of ${record.n_workers} workers Byzantine` : `${count} Byzantine`);
   }
   if (all || axes.partition.length > 1) parts.push(String(setting.partition));
   return parts.join(", ");
@@ -74,10 +74,10 @@ function computeFinal(runs) {
   const done = runs.filter((run) => run.status === "done");
   const others = runs.filter((run) => run.status !== "done");
   const values = spread(done.map((run) => run.final));
-  const reasons = new Set(others.map((run) => [WORDS[run.status], run.error].filter(Boolean).join(": ")));
-  const unequal = done.some((run) => run.final === null);
-  if (unequal) reasons.add(`not finite: ${seedsOf(done.filter((run) => run.final === null))}`);
-  const state = values ? "done" : done.length ? "not finite" : others.length ? WORDS[others[0].status] : "missing";
+  const reasons = new Set(others.map((run) => [run.status, run.error].filter(Boolean).join(": ")));
+  const diverged = done.filter((run) => run.final === null);
+  if (diverged.length) reasons.add(`not finite: ${seedsOf(diverged)}`);
+  const state = values ? "done" : done.length ? "not finite" : others[0]?.status ?? "missing";
   return { state, values, done: done.length, seeds: Math.max(runs.length, axes.seed.length), reasons: [...reasons] };
 }
 

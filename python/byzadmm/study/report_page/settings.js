@@ -19,7 +19,7 @@ const inSeconds = (seconds) => (seconds < 100 ? seconds.toPrecision(3) : seconds
 
 function showSettings() {
   const count = (status) => record.runs.filter((run) => run.status === status).length;
-  const states = ["failed", "illegal", "missing"].filter(count).map((status) => `${count(status)} ${WORDS[status]}`);
+  const states = ["failed", "illegal", "missing"].filter(count).map((status) => `${count(status)} ${status}`);
   byId("summary").append([
     `byzadmm ${record.version}`,
     record.when,

@@ -7,7 +7,7 @@ const notes = [];
 
 /** Columns: how they are headed, what a cell shows, and the number that a row is sorted by (null: last). */
 const columns = [
-  { head: "algorithm", cell: (algorithm) => algorithmCell(algorithm), key: (algorithm) => axes.algorithm.indexOf(algorithm) },
+  { head: "algorithm", cell: algorithmCell, key: (algorithm) => axes.algorithm.indexOf(algorithm) },
   ...cases.map((setting) => ({
     setting,
     head: inWords(setting) || setting.attack,
@@ -69,7 +69,8 @@ function showTable(printed = false) {
 
 function oneTable(shown, printed, first) {
   const metric = words(record.metric);
-  const seeds = axes.seed.length > 1 ? `mean over ${axes.seed.length} seeds, and below it the least and the greatest` : "one seed";
+  const seeds = axes.seed.length > 1
+    ? `mean over ${axes.seed.length} seeds, and below it the least and the greatest` : "one seed";
   const caption = `Final ${metric}: mean over the evaluations from four fifths of a run on; ${seeds}.` +
     ` ${record.higher_is_better ? "Higher" : "Lower"} is better.`;
   const body = sortedAlgorithms().map((algorithm) => make("tr", {}, ...shown.map((column) => column.cell(algorithm))));
