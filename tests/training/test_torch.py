@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402
 from byzadmm import _core, datasets, losses, partition, reference  # noqa: E402
 from byzadmm.torch import ModuleLoss, _choice, _evaluation  # noqa: E402
 from support.arrays import Array, same_bits  # noqa: E402
-from support.modules import MODULES, Tied, classes, dense, plain_gradients, tokens  # noqa: E402
+from support.modules import MODULES, Tied, classes, dense, images, plain_gradients, tokens  # noqa: E402
 from support.runs import M, small_data, small_parts  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -267,14 +267,14 @@ def test_flipped_labels() -> None:
 class Items:
     """A map-style data set as torchvision has them."""
 
-    def __init__(self, pair: Any) -> None:
-        self.pair = pair
+    def __init__(self, pair: Any, target: Any = int) -> None:
+        self.pair, self.target = pair, target
 
     def __len__(self) -> int:
         return len(self.pair[0])
 
     def __getitem__(self, i: int) -> Any:
-        return self.pair[0][i], int(self.pair[1][i])
+        return self.pair[0][i], self.target(self.pair[1][i])
 
 
 def test_samples_of_every_kind() -> None:
@@ -303,6 +303,21 @@ def test_samples_of_every_kind() -> None:
     scaled = (torch.from_numpy(whole).float() * (1 / 255), y)
     pixels = [ModuleLoss(dense(), train, small_parts(), batch_size=4, vectorize=False) for train in (data, scaled)]
     assert same_bits(*(all_gradients(loss, models) for loss in pixels))
+
+
+def test_a_label_for_every_pixel() -> None:
+    """Outputs (B, K, 8, 8), labels (B, 8, 8): segmentation, from a data set whose targets are images."""
+    x, y = images()
+    labels = (x[:, 0] > 0.5).long() + (y == 1)[:, None, None]
+    module = nn.Conv2d(1, 3, 1)
+    settings: dict[str, Any] = {"batch_size": 4, "vectorize": False, "test": (x, labels)}
+    loss = ModuleLoss(module, Items((x, labels), torch.Tensor.clone), small_parts(), **settings)
+    models = somewhere(loss)
+    assert same_bits(all_gradients(loss, models), plain_gradients(module, (x, labels), small_parts(), models, 3))
+    predicted = (models[0, :3, None, None] * x.numpy() + models[0, 3:, None, None]).argmax(1)
+    assert loss.evaluate(models[0])["accuracy"] == pytest.approx(np.mean(predicted == labels.numpy()), abs=1e-3)
+    flipped = ModuleLoss(module, (x, 2 - labels), small_parts(), **settings)
+    assert same_bits(all_gradients(loss.poisoned(WORKERS), models), all_gradients(flipped, models))
 
 
 def test_the_module_itself_is_not_changed() -> None:
@@ -400,7 +415,10 @@ def test_what_is_refused() -> None:
         ({"train": (x.to(torch.complex64), y)}, TypeError, r"train\[0\]: expected real numbers"),
         ({"train": (np.array([["a"]]), y)}, TypeError, r"train\[0\]: expected real numbers, got dtype"),
         ({"train": 5}, TypeError, "train: expected a pair .*, got int"),
-        ({"train": Items(([object()] * 3, y))}, TypeError, "train: expected items that are tensors or numbers"),
+        ({"train": Items(([object()] * 3, y))}, TypeError, r"train\[0\]: expected "),
+        ({"train": x}, TypeError, r"train: expected a dataset of \(input, target\) pairs, got Tensor"),
+        ({"train": Items((x, ["a"] * 120), str)}, TypeError, r"train\[1\]: expected real numbers, got dtype"),
+        ({"train": Items((x, [[0], [0, 1]] * 60), np.array)}, ValueError, "train: expected targets of one shape"),
         ({"train": [3, 4]}, ValueError, r"train\[0\]: expected inputs of shape"),
         ({"test": (x, y + 1)}, ValueError, r"test: expected labels in \[0, 3\), got 3"),
         ({"parts": []}, ValueError, "parts: expected at least one worker"),

@@ -11,6 +11,7 @@ import torch
 
 from byzadmm._internal.arrays import to_numpy
 from byzadmm.datasets import Dataset
+from byzadmm.datasets._torch import read_pairs
 
 __all__ = ["Samples", "read", "test_set"]
 
@@ -54,12 +55,9 @@ def read(data: Any, name: str) -> Samples:
     """Samples of a pair (inputs, targets), a map-style torch Dataset, or the training set of a byzadmm Dataset."""
     if isinstance(data, Dataset):
         return Samples(_tensor(data.train_x, name), _targets(_tensor(data.train_y, name)), float(data.scale))
-    if isinstance(data, (tuple, list)):
-        if len(data) != 2:
-            raise ValueError(f"{name}: expected a pair (inputs, targets), got {len(data)} items")
-        pair = data
-    else:
-        pair = _stacked(data, name)
+    if isinstance(data, (tuple, list)) and len(data) != 2:
+        raise ValueError(f"{name}: expected a pair (inputs, targets), got {len(data)} items")
+    pair = data if isinstance(data, (tuple, list)) else _stacked(data, name)
     inputs, targets = (_tensor(part, f"{name}[{i}]") for i, part in enumerate(pair))
     if inputs.ndim < 1 or len(inputs) == 0:
         raise ValueError(f"{name}[0]: expected inputs of shape (N, ...), N >= 1, got {tuple(inputs.shape)}")
@@ -79,22 +77,17 @@ def test_set(train: Any, test: Any) -> Samples | None:
 
 
 def _stacked(data: Any, name: str) -> Any:
-    """All items of a torch Dataset, fetched once."""
+    """Inputs and targets of a torch Dataset, read once."""
     if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         raise TypeError(
             f"{name}: expected a pair (inputs, targets), a map-style torch Dataset or a Dataset of byzadmm.datasets, "
             f"got {type(data).__name__}"
         )
-    held = getattr(data, "tensors", None)  # TensorDataset: nothing to copy
-    if isinstance(held, tuple) and len(held) == 2:
-        return held
-    items = [data[i] for i in range(len(data))]
-    if not items or not all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items):
-        raise ValueError(f"{name}: expected a data set of pairs (input, target), at least one")
+    inputs, targets = read_pairs(data, name, one_target=False)
     try:
-        return torch.utils.data.default_collate([tuple(item) for item in items])
-    except (TypeError, RuntimeError) as error:
-        raise TypeError(f"{name}: expected items that are tensors or numbers of one shape ({error})") from error
+        return inputs, np.asarray(targets)
+    except ValueError as error:
+        raise ValueError(f"{name}: expected targets of one shape ({error})") from error
 
 
 def _tensor(value: Any, name: str) -> torch.Tensor:

@@ -17,7 +17,7 @@ from byzadmm._internal.arrays import Array, as_float, as_index
 from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_int, check_workers
 from byzadmm.datasets import Dataset
-from byzadmm.losses.softmax import LOSS_SAMPLES, _check_parts
+from byzadmm.losses.sampled import check_parts, spread_rows
 from byzadmm.torch._batches import Batches, seeding
 from byzadmm.torch._choice import Choice, choose
 from byzadmm.torch._evaluation import Metric, check_metrics, measure
@@ -107,7 +107,7 @@ class ModuleLoss:
         self._train = read(train, "train").on(self.device, real=real)
         held_out = test_set(train, test)
         self._test = None if held_out is None else held_out.on(self.device, real=real)
-        self.parts = _check_parts(parts, len(self._train))
+        self.parts = check_parts(parts, len(self._train))
         held = trained(module)
         self._module, self._names = copy.deepcopy(module), list(held)
         self._initial = torch.cat([value.detach().flatten().to("cpu", torch.float64) for value in held.values()])
@@ -275,10 +275,8 @@ class ModuleLoss:
 
     @cached_property
     def _some(self) -> Samples:
-        n = len(self._train)
-        if n <= LOSS_SAMPLES:
-            return self._train
-        return self._train.part(torch.from_numpy(np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)))
+        rows = spread_rows(len(self._train))
+        return self._train if rows is None else self._train.part(torch.from_numpy(rows))
 
     def _measure(
         self, model: Array, samples: Samples, metrics: Mapping[str, Metric] | None = None, *, kind: str = "real"
