@@ -26,12 +26,12 @@ ALGORITHMS = {
     "Mean": lambda step: SGD(step=constant(step)),
 }
 FOUND = {  # with --tune: 6 trials per setting, under sign-flip
-    "Ideal SGD": {"step": 0.2},
-    "ADMM": {"lam": 0.0021, "beta": 0.28, "master": 0.28, "worker": 0.1},
-    "RSA": {"lam": 0.004, "master": 0.16, "worker": 0.16},
-    "NNM + trimmed mean": {"step": 0.36},
-    "Geometric median": {"step": 0.4},
-    "Mean": {"step": 0.2},
+    "Ideal SGD": {"step": 0.29},
+    "ADMM": {"lam": 0.0023, "beta": 0.78, "master": 0.14, "worker": 0.15},
+    "RSA": {"lam": 0.0018, "master": 0.25, "worker": 0.13},
+    "NNM + trimmed mean": {"step": 0.47},
+    "Geometric median": {"step": 0.29},
+    "Mean": {"step": 0.064},
 }
 RANGES = {"lam": (1e-3, 1e-2), "beta": (0.1, 3), "master": (0.05, 0.5), "worker": (0.05, 0.5), "step": (0.05, 1)}
 
