@@ -30,7 +30,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8"
     )
     what.add_argument("-f", type=int, metavar="F", help="declared number of Byzantine workers, the f of rules (Q)")
-    what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
+    what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; FILE.py:NAME; none (sign-flip)")
     what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
     what.add_argument("--partition", default="iid", help="iid, by-label or dirichlet:ALPHA (iid)")
@@ -103,6 +103,12 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
     parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Those of ``settings``."""
+    parser.add_argument("name", nargs="?", metavar="FIGURE", help="see `byzadmm list figures` (a start on digits)")
+    parser.set_defaults(json=False)
 
 
 def add_tune(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,7 @@ def _plan_of_options(args: argparse.Namespace) -> Plan:
         algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), q)
     common = {
         "dataset": data,
-        "parts": _parts(args, data),
+        "parts": catalogue.make_parts(args.partition, data, args.n_workers, args.seed),
         "attack": attack,
         "n_byzantine": q,
         "iterations": iterations,
@@ -118,7 +118,7 @@ def _plan_of_file(args: argparse.Namespace) -> Plan:
         title=settings.title,
         about={
             "dataset": settings.dataset,
-            "attack": [attack and attack.describe() for attack in settings.attacks],
+            "attack": [catalogue.describe_attack(attack) for attack in settings.attacks],
             "n_byzantine": settings.n_byzantine,
             "n_workers": settings.n_workers,
         },
@@ -171,13 +171,6 @@ def _check_f(chosen: Sequence[Algorithm], n: int) -> None:
             illegal.append(error)
     if len(illegal) == len(chosen):
         raise illegal[0]
-
-
-def _parts(args: argparse.Namespace, data: Dataset) -> Any:
-    name, settings = catalogue.parse(args.partition, "partition", catalogue.PARTITIONS)
-    # The defaults of the catalogue, under the settings of the text.
-    settings = {**catalogue.PARTITIONS[name].settings, **settings}
-    return catalogue.PARTITIONS[name].make(data.train_y, args.n_workers, seed=args.seed, **settings)
 
 
 def _scale(text: str | None, preset: catalogue.Preset) -> Any:

@@ -1,4 +1,4 @@
-"""``byzadmm reproduce`` and ``byzadmm tune``."""
+"""``byzadmm reproduce``, ``byzadmm tune`` and ``byzadmm settings``."""
 
 from __future__ import annotations
 
@@ -68,3 +68,9 @@ def tune(args: argparse.Namespace) -> int:
     for difference in found.differences:
         remark(f"byzadmm: differs: {difference}")
     return 1 if found.differences else 0
+
+
+def settings(args: argparse.Namespace) -> int:
+    """Print a commented settings file."""
+    print(figures().settings_text(args.name), end="")
+    return 0

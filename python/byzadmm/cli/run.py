@@ -14,6 +14,7 @@ from typing import Any
 from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_int
+from byzadmm.catalogue import located
 from byzadmm.cli.output import BAD_INPUT, INTERRUPTED, print_json, print_table, say_error
 from byzadmm.cli.plan import Plan, Runs, make_plan
 from byzadmm.results import Result, versus_ideal
@@ -59,7 +60,7 @@ def carry_out(
     names = list(plan.runs)
 
     def keep(number: int, result: Result | Exception) -> None:
-        ended[names[number]] = result
+        ended[names[number]] = located(result) if isinstance(result, Exception) else result
 
     stopped = False
     try:

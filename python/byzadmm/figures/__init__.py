@@ -8,6 +8,7 @@ from byzadmm.figures.panel import HeatMap, Panel
 from byzadmm.figures.parser import available, load_settings
 from byzadmm.figures.run import Report, reproduce, runs_of
 from byzadmm.figures.settings import FIGURES, Settings
+from byzadmm.figures.template import settings_text
 from byzadmm.figures.tuning import Tuned, tune
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "load_settings",
     "reproduce",
     "runs_of",
+    "settings_text",
     "tune",
     "write_report",
 ]

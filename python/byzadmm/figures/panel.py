@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from byzadmm.results import final_accuracy
 
 __all__ = ["HeatMap", "Panel"]
 
-_LABEL_WIDTH = 50  # of a table's first column
+_LABEL_WIDTH, _WIDTH = 50, 80  # of a table's first column, of a table
 
 
 @dataclass
@@ -58,14 +59,20 @@ class Panel:
 
     def about_plots(self) -> list[dict[str, Any]]:
         """What distinguishes each plot from the others."""
-        return [{"attack": title} for title in self.plots]
+        if len(self.settings.partitions) == 1:
+            return [{"attack": title} for title in self.plots]
+        return [
+            {"attack": title, "partition": case.partition}
+            for case, title in zip(self.settings.cases(), self.plots, strict=True)
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
+        about = self.about_plots()
         return [
             {
                 "figure": self.name,
-                "attack": self.plots[plot],
+                **about[plot],
                 "algorithm": name,
                 "iteration": int(iteration),
                 "mean": float(np.mean(column)),
@@ -84,8 +91,9 @@ class Panel:
 
     def finals(self) -> list[dict[str, Any]]:
         """One row per plot and curve."""
+        about = self.about_plots()
         return [
-            {"figure": self.name, "attack": self.plots[plot], "algorithm": name} | self.final_of(plot, name)
+            {"figure": self.name, **about[plot], "algorithm": name, **self.final_of(plot, name)}
             for plot, name in self.values
         ]
 
@@ -95,7 +103,7 @@ class Panel:
         shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
         parts = []
         for plot, title in enumerate(self.plots):
-            lines = [f"{self.name}: final {self.quantity}, {title}"]
+            lines = textwrap.wrap(f"{self.name}: final {self.quantity}, {title}", _WIDTH)
             lines += [" " * width + "".join(f"{column:>8}" for column in shown)] if self.seeds > 1 else []
             for curve in self.curves:
                 found = self.final_of(plot, curve.name)

@@ -67,14 +67,14 @@ def _title(panel: Panel) -> str:
 
 
 def _draw_plots(panel: Panel) -> Figure:
-    count = len(panel.plots)
-    figure = Figure(figsize=(1.9 + 5.2 * count, 3.9), layout="constrained")
+    """Attacks side by side, partitions below each other."""
+    across, down = len(panel.settings.attacks), len(panel.settings.partitions)
+    figure = Figure(figsize=(1.9 + 5.2 * across, 0.4 + 3.5 * down), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, count, squeeze=False)[0]
-    for number, ax in enumerate(axes):
+    for number, ax in enumerate(figure.subplots(down, across, squeeze=False).flat):
         _draw_plot(panel, number, ax)
-        if count > 1:
-            ax.set_title(panel.plots[number], fontsize=10)
+        if across * down > 1:
+            ax.set_title(_literal(panel.plots[number]), fontsize=10)
     figure.suptitle(_title(panel), fontsize=11)
     return figure
 

@@ -16,7 +16,6 @@ from byzadmm import __version__, catalogue, simulate_many
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
-from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, check_claims, claims_table
@@ -74,10 +73,12 @@ class Report:
             self.failed[name] = f"could not be written: {error}"
 
     def table(self) -> str:
-        """The claims, and the final accuracies of panels without any, as text of at most 80 columns."""
+        """The claims, and the final accuracies of your own panels and of those without claims, in 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
         judged = {claim.figure for claim in self.claims}
-        tables = [panel.table() for name, panel in self.panels.items() if name not in judged]
+        tables = [
+            panel.table() for name, panel in self.panels.items() if name not in judged or not panel.settings.packaged
+        ]
         text += "\n\n".join(([claims_table(self.claims)] if self.claims or not tables else []) + tables)
         return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
 
@@ -155,7 +156,7 @@ def reproduce(
     def keep(number: int, result: Result | Exception) -> None:
         name = places[number].panel
         if isinstance(result, Exception):
-            report.failed.setdefault(name, str(result))
+            report.failed.setdefault(name, str(catalogue.located(result)))
             return
         done[name][places[number]] = result
         if len(done[name]) == sum(place.panel == name for place in places):
@@ -208,7 +209,7 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     Returns
     -------
     dict
-        Name of the curve (and of the attack, if the panel has several) -> arguments.
+        Name of the curve (and of the attack and the partition, if the panel has several) -> arguments.
 
     Examples
     --------
@@ -216,11 +217,11 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     >>> list(figures.runs_of(figures.load_settings("example")))[:2]
     ['admm, small-value attack', 'rsa, small-value attack']
     """
-    cases = settings.cases()
+    cases, titles = settings.cases(), settings.plot_titles(catalogue.attack_title)
 
     def name(place: Place) -> str:
         case = cases[place.plot]
-        parts = [place.curve, *([catalogue.attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
+        parts = [place.curve, *([titles[place.plot]] if len(cases) > 1 else [])]
         return ", ".join([*parts, *([f"q = {case.n_byzantine}, {case.partition}"] if settings.heat_map else [])])
 
     return {name(place): run for place, run in _runs(settings, [seed], data_dir, {}).items()}
@@ -274,10 +275,9 @@ def _panel(settings: Settings, results: dict[Place, Result], quick: bool) -> Pan
     for place, result in results.items():
         curve = result.trajectory["x0"][:, 0] if settings.quadratic and result.trajectory else result.accuracy
         values.setdefault((place.plot, place.curve), []).append(curve)
-    kind, title = (HeatMap, _attack_name) if settings.heat_map else (Panel, catalogue.attack_title)
-    return kind(
+    return (HeatMap if settings.heat_map else Panel)(
         settings=settings,
-        plots=[title(case.attack) for case in settings.cases()],
+        plots=settings.plot_titles(),
         curves=list(settings.all_curves()),
         iterations=next(iter(results.values())).iterations,
         values={key: np.array(curves) for key, curves in values.items()},
@@ -285,8 +285,3 @@ def _panel(settings: Settings, results: dict[Place, Result], quick: bool) -> Pan
         seconds=sum(result.seconds for result in results.values()),
         quick=quick,
     )
-
-
-def _attack_name(attack: Attack | None) -> str:
-    """As in a settings file."""
-    return "none" if attack is None else catalogue.hyphenated(type(attack).__name__)
