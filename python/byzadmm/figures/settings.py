@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -12,6 +12,7 @@ from byzadmm import catalogue, losses
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.figures.keys import TRAINING
+from byzadmm.study.plan import Cell
 
 __all__ = [
     "FIGURES",
@@ -54,6 +55,11 @@ class Curve:
     algorithm: Algorithm
     printed: bool = False
     validation: float | None = None
+
+    @property
+    def style(self) -> str:
+        """The name of its style in the catalogue, if it has one there: not for SGD with a rule of the file."""
+        return self.kind if self.kind != "sgd" or getattr(self.algorithm, "rule", None) == "mean" else self.name
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,12 @@ class Settings:
         """One per attack for every partition; in a heat map for every map."""
         maps = self.heat_map or tuple((self.n_byzantine, partition) for partition in self.partitions)
         return tuple(Case(attack, q, partition) for q, partition in maps for attack in self.attacks)
+
+    def cell(self, axes: Mapping[str, Sequence[Any]], number: int, curve: Curve, seed: int) -> Cell:
+        """The place in the panel's study, with these axes, of a curve of case ``number``."""
+        case = self.cases()[number]
+        partition = axes["partition"][0] if self.quadratic else case.partition
+        return Cell(curve.name, axes["attack"][number % len(self.attacks)], case.n_byzantine, partition, seed)
 
     def algorithm(self, curve: Curve, case: Case) -> Algorithm | None:
         """The algorithm of a curve; in a heat map a rule's ``f`` is the number of Byzantine workers by default.

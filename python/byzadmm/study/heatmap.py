@@ -25,6 +25,7 @@ __all__ = ["draw_heatmap"]
 _INCHES = 0.0085  # width of a letter per point of its size
 _CELL = (0.62, 0.3)  # inches
 _LETTERS = 11  # points
+_WIDTH = 16.0  # inches of panels side by side, if there are several
 
 
 def draw_heatmap(
@@ -50,13 +51,14 @@ def draw_heatmap(
     percent = name == "accuracy"
     texts = [_texts(study, name, rows, columns, fixed, values) for fixed, values in zip(panels, maps, strict=True)]
     letters = max(len(text) for each in texts for line in each for text in line)
-    across = len(study.axes[others[-1]]) if others else 1
-    across = next(n for n in range(min(across, 4) if len(panels) > 4 else len(panels), 0, -1) if len(panels) % n == 0)
-    down = len(panels) // across
     # A panel has room for its columns and for its title, a column for its numbers.
     cell = max(_CELL[0], _INCHES * _LETTERS * (letters + 1.5))
     longest = max(len(line) for title in titles for line in title.split("\n"))
     wide = max(cell * len(column_labels), _INCHES * 12 * longest)
+    across = len(study.axes[others[-1]]) if others else 1
+    most = max(1, min(int(_WIDTH / (wide + 0.25)), min(across, 4) if len(panels) > 4 else len(panels)))
+    across = next(n for n in range(most, 0, -1) if len(panels) % n == 0)
+    down = len(panels) // across
     side = _INCHES * _LETTERS * max(map(len, row_labels))
     top = 0.25 + 0.55 * _INCHES * _LETTERS * max(map(len, column_labels))
     width = 1.4 + side + across * (wide + 0.25)
