@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import byzadmm
 from byzadmm import Result, Study
 from byzadmm.study import AXES, Cell, Missing
 from byzadmm.study.table import paired_interval

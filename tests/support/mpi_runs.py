@@ -1,7 +1,7 @@
 """A script for mpirun: runs that are compared, on the master, with the same runs in one process.
 
-``python mpi_runs.py same|stopped|long|wide FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what differs is written
-into FOLDER, so that an empty list says that all is well.
+``python mpi_runs.py same|stopped|long|wide FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what differs is
+written into FOLDER, so that an empty list says that all is well.
 """
 
 from __future__ import annotations

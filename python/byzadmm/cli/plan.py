@@ -17,7 +17,7 @@ from byzadmm.algorithms import Algorithm
 from byzadmm.cli.options import PICTURE, run_defaults
 from byzadmm.cli.reproduce import figures
 from byzadmm.datasets import Dataset
-from byzadmm.datasets._dataset import check_scale
+from byzadmm.datasets._scaling import check_scale
 from byzadmm.study import Cell, Plan, make_plan
 from byzadmm.study.choices import AlgorithmChoice, choose_attacks
 

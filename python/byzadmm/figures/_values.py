@@ -7,7 +7,7 @@ from typing import Any
 
 from byzadmm import catalogue, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
-from byzadmm.datasets._dataset import check_scale
+from byzadmm.datasets._scaling import check_scale
 from byzadmm.figures._toml import check_count, check_list, check_numbers, check_positive, check_string
 from byzadmm.training.experiment import check_settings
 

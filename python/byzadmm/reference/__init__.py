@@ -16,6 +16,7 @@ from . import (
     philox,
     preaggregation,
     rsa,
+    sampling,
     selection,
     softmax,
     training,
@@ -29,6 +30,7 @@ from .gradients import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
 from .rsa import *  # noqa: F403
+from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .softmax import *  # noqa: F403
 from .training import *  # noqa: F403
@@ -43,6 +45,7 @@ __all__ += gradients.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
 __all__ += rsa.__all__
+__all__ += sampling.__all__
 __all__ += selection.__all__
 __all__ += softmax.__all__
 __all__ += training.__all__

@@ -192,9 +192,22 @@ def _is_ideal(run: dict[str, Any] | str) -> bool:
 
 
 def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str, Any]:
+    """What all runs have in common: the data, the loss, and the settings that are not left at their defaults."""
     loss = common["loss"]
-    shown = {"dataset": repr(data) if data is not None else None, "n_workers": m}
-    shown["loss"] = loss if isinstance(loss, str) else repr(loss) if _is_object(loss) else loss.__name__
+    shown: dict[str, Any] = {}
+    if data is not None:
+        kind = f"{data.n_classes} classes" if data.n_classes else "real targets"
+        shown["dataset"] = f"{data.name}: {len(data.train_y)} training and {len(data.test_y)} test samples"
+        shown["dataset"] += f", {data.n_features} features, {kind}"
+    shown |= {"n_workers": m, "loss": _loss_name(loss)}
+    always = ("iterations", "eval_every", "batch_size", "rho", "dtype")
+    settings = {**DEFAULTS, **{name: value for name, value in common.items() if name != "loss"}}
     return shown | {
-        name: value for name, value in {**DEFAULTS, **common}.items() if name in DEFAULTS and name != "seed"
+        name: value for name, value in settings.items() if name in always or value != DEFAULTS.get(name, value)
     }
+
+
+def _loss_name(loss: Any) -> str:
+    if isinstance(loss, str):
+        return loss
+    return repr(loss) if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))

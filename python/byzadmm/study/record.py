@@ -22,7 +22,7 @@ def record_of(study: Study) -> dict[str, Any]:
     """What :func:`byzadmm.study.report.write_report` takes."""
     from byzadmm.study.study import HIGHER
 
-    metric = study.metric()
+    metric, names = study.metric(), study.metrics()
     return {
         "title": study.title,
         "version": __version__,
@@ -32,10 +32,10 @@ def record_of(study: Study) -> dict[str, Any]:
         "algorithms": _algorithms(study),
         "axes": {axis: [_word(study, axis, value) for value in values] for axis, values in study.axes.items()},
         "metric": metric,
-        "metrics": study.metrics(),
+        "metrics": names or [metric],
         "higher_is_better": metric in HIGHER,
         "n_workers": study.settings.get("n_workers"),
-        "runs": [_run(study, cell, metric) for cell in study.cells()],
+        "runs": [_run(study, cell, metric, names) for cell in study.cells()],
     }
 
 
@@ -54,19 +54,22 @@ def _algorithms(study: Study) -> dict[str, Any]:
     return shown
 
 
-def _run(study: Study, cell: Cell, metric: str) -> dict[str, Any]:
+def _run(study: Study, cell: Cell, metric: str, names: list[str]) -> dict[str, Any]:
     place = {axis: _word(study, axis, value) for axis, value in cell._asdict().items()}
-    result = study.results.get(cell)
+    result, why = study.results.get(cell), study.missing.get(cell)
+    about = {"status": "done", "error": ""} if why is None else {"status": why.status, "error": why.reason}
+    nothing = {"final": float("nan"), "seconds": 0.0, "byzantine": [], "eliminated": {}, "iterations": [], "curves": {}}
     if result is None:
-        why = study.missing[cell]
-        return place | {"status": why.status, "error": why.reason}
-    return place | {
-        "status": "done",
-        "error": "",
-        "final": study.final(cell, metric),
-        "seconds": result.seconds,
-        "byzantine": result.config.get("byzantine", []),
-        "eliminated": {str(worker): k for worker, k in result.eliminated.items()},
-        "iterations": result.iterations.tolist(),
-        "curves": {name: values.tolist() for name, values in result.metrics.items() if name in study.metrics()},
-    }
+        return place | about | nothing
+    return (
+        place
+        | about
+        | {
+            "final": study.final(cell, metric),
+            "seconds": result.seconds,
+            "byzantine": result.config.get("byzantine", []),
+            "eliminated": {str(worker): k for worker, k in result.eliminated.items()},
+            "iterations": result.iterations.tolist(),
+            "curves": {name: values.tolist() for name, values in result.metrics.items() if name in names},
+        }
+    )

@@ -172,7 +172,7 @@ class Experiment:
         algorithm.check_dtype(self.dtype)
         self._check_attack()
         self._check_local_steps()
-        algorithm.check(min(self.sampling.count, self.m - (len(active) if algorithm.ideal else 0)), self.m)
+        self._check_rows()
         start = self.loss.initial() if hasattr(self.loss, "initial") else np.zeros(self.d)
         self._start = checked_start(start, "loss.initial", (self.d,), self.dtype)
         self.x0_init = self._start if x0_init is None else checked_start(x0_init, "x0_init", (self.d,), self.dtype)
@@ -196,6 +196,18 @@ class Experiment:
             eliminated=state["eliminated"],
             threads=self.threads,
         )
+
+    def _check_rows(self) -> None:
+        """The algorithm must be able to work with the messages of one round."""
+        sampling = self.sampling
+        n = min(sampling.count, self.m - (len(self.byzantine) if self.algorithm.ideal else 0))
+        try:
+            self.algorithm.check(n, self.m)
+        except ValueError as error:
+            if sampling.complete:
+                raise
+            taking_part = f"participation={self.participation}: {sampling.count} of {self.m} take part in a round"
+            raise ValueError(f"{error} ({taking_part})") from error
 
     def _check_local_steps(self) -> None:
         if self.local_steps == 1:
