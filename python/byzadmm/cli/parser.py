@@ -38,11 +38,11 @@ def make_parser() -> options.Parser:
         "byzadmm run --algorithm admm median --attack gaussian:std=50 -q 6",
         "byzadmm run --dataset mnist --algorithm admm --lam 0.1 --out run.npz",
         "byzadmm run --rule krum nnm+trimmed-mean -f 8 --momentum 0.9",
-        "byzadmm run --attack my_attack.py:bias",
+        "byzadmm run --attack alie my_attack.py:bias --seeds 5 --report page.html",
         "byzadmm run --partition dirichlet:0.3 --json",
     )
     options.add_run(made)
-    options.add_jobs(made)
+    options.add_many(made)
     made = _command(
         commands,
         "reproduce",

@@ -41,6 +41,8 @@ class Request:
         Where the result of the one chosen run, the curves and the page go.
     no_picture : str
         Why there is no picture although the command line did not say so.
+    heat_map : bool
+        Whether the picture is a heat map.
     """
 
     plan: Plan
@@ -49,6 +51,7 @@ class Request:
     picture: Path | None = None
     report: Path | None = None
     no_picture: str = ""
+    heat_map: bool = False
 
     @property
     def cases(self) -> list[Cell]:
@@ -140,6 +143,8 @@ def _of_file(args: argparse.Namespace) -> Request:
         for name in args.algorithm:
             check_choice(name, "algorithm", plan.axes["algorithm"])
         plan = _only(plan, args.algorithm)
+    if settings.heat_map:  # it shows which algorithms do not tolerate so many
+        plan = replace(plan, runs={cell: run for cell, run in plan.runs.items() if not isinstance(run, str)})
     given = {"iterations": args.iterations, "eval_every": args.eval_every}
     changes = {name: value for name, value in given.items() if value is not None}
     if args.dtype != defaults.dtype:
@@ -152,6 +157,7 @@ def _of_file(args: argparse.Namespace) -> Request:
             "n_byzantine": _one(plan.axes["n_byzantine"]),
             "n_workers": settings.n_workers,
         },
+        heat_map=bool(settings.heat_map),
     )
 
 

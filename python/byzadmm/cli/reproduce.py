@@ -23,7 +23,14 @@ def reproduce(args: argparse.Namespace) -> int:
         names = [name for name, _ in figures().available()]
     seeds = check_int(args.seeds, "seeds", low=1)
     report = figures().reproduce(
-        names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
+        names,
+        seeds=seeds,
+        quick=args.quick,
+        out=args.out,
+        data_dir=args.data_dir,
+        progress=not args.quiet,
+        checkpoint=args.checkpoint,
+        report=args.report,
     )
     if args.json:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
@@ -39,7 +46,8 @@ def reproduce(args: argparse.Namespace) -> int:
         if not args.quiet:
             remark(*(f"saved {path}" for path in report.paths))
     if report.interrupted:
-        remark(f"byzadmm: interrupted; what was finished is in {args.out}")
+        again = "; the same command goes on" if args.checkpoint is not None else ""
+        remark(f"byzadmm: interrupted; what was finished is in {args.out}{again}")
         return INTERRUPTED
     return 1 if report.failed else 0
 

@@ -36,7 +36,7 @@ from byzadmm.training.experiment import DEFAULTS
 __all__ = ["SECTIONS", "TRAINING", "markdown"]
 
 #: Settings of an experiment that a file may have; ``training.experiment`` has their defaults and checks.
-TRAINING = ("iterations", "eval_every", "batch_size", "rho")
+TRAINING = ("iterations", "eval_every", "batch_size", "rho", "local_steps", "participation")
 
 
 _STEP_WORDS = "{ constant = a }, { power = [c, p] }, { inv_sqrt = [c0, c1] }, { inv_linear = [c, b] }"
@@ -69,7 +69,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "string",
             ", ".join(catalogue.LOSSES),
             "what workers minimize",
-            "softmax",
+            "softmax, or least-squares for real targets",
             '"softmax"',
         ),
         "partition": Key(
@@ -92,6 +92,12 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "eval_every": Key(training(), REQUIRED, "integer", ">= 1", "iterations between evaluations"),
         "batch_size": Key(training(), DEFAULTS["batch_size"], "integer", ">= 1", "samples per worker and iteration"),
         "rho": Key(training(), DEFAULTS["rho"], "number", ">= 0", "weight of the master's regularizer"),
+        "local_steps": Key(
+            training(), DEFAULTS["local_steps"], "integer", ">= 1", "steps of a worker in every round (SGD)"
+        ),
+        "participation": Key(
+            training(), DEFAULTS["participation"], "number", "0 < p <= 1", "share of the workers drawn for every round"
+        ),
         "seeds": Key(check_count, None, "integer", ">= 1", "the most seeds that it is run with", "no limit", "3"),
         "sweep": Key(
             check_numbers,

@@ -16,7 +16,14 @@ from byzadmm.study.choices import AlgorithmChoice, Choice
 __all__ = ["length", "plan_of", "runs_of"]
 
 
-def plan_of(settings: Settings, seeds: Sequence[int], dataset: Dataset | None, *, quick: bool = False) -> Plan:
+def plan_of(
+    settings: Settings,
+    seeds: Sequence[int],
+    dataset: Dataset | None = None,
+    *,
+    data_dir: Any = None,
+    quick: bool = False,
+) -> Plan:
     """The plan of a panel.
 
     Parameters
@@ -24,8 +31,10 @@ def plan_of(settings: Settings, seeds: Sequence[int], dataset: Dataset | None, *
     settings : Settings
     seeds : list of int
         Of partition and run; the first alone in the example, in which nothing is random.
-    dataset : Dataset or None
-        That of the settings; None for the example.
+    dataset : Dataset, optional
+        That of the settings; by default it is loaded.
+    data_dir : path, optional
+        Where the data is.
     quick : bool
         Whether the title says that it is a first look.
 
@@ -33,9 +42,11 @@ def plan_of(settings: Settings, seeds: Sequence[int], dataset: Dataset | None, *
     --------
     >>> from byzadmm import figures
     >>> from byzadmm.figures.plan import plan_of
-    >>> plan_of(figures.load_settings("example"), range(3), None).axes["algorithm"]
+    >>> plan_of(figures.load_settings("example"), range(3)).axes["algorithm"]
     ['admm', 'rsa']
     """
+    if dataset is None and not settings.quadratic:
+        dataset = catalogue.load_dataset(settings.dataset, data_dir=data_dir, scale=settings.scale)
     maps = settings.heat_map or [(settings.n_byzantine, kind) for kind in settings.partitions]
     usual = catalogue.attack_name if settings.heat_map else catalogue.attack_title
     names = catalogue.distinct_attacks(settings.attacks, usual)
@@ -47,7 +58,7 @@ def plan_of(settings: Settings, seeds: Sequence[int], dataset: Dataset | None, *
         n_workers=settings.n_workers,
         n_byzantine=list(dict.fromkeys(q for q, _ in maps)),
         seeds=list(seeds)[:1] if settings.quadratic else list(seeds),
-        **settings.arguments(),
+        **settings.arguments() | ({} if settings.quadratic else {"loss": settings.loss_name}),
     )
     title = f"{settings.name}: {settings.title}" + ("\n(quick look, not the paper's experiment)" if quick else "")
     return replace(plan, title=title)
@@ -89,10 +100,7 @@ def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[
     >>> list(figures.runs_of(figures.load_settings("example")))[:2]
     ['admm, small-value attack', 'rsa, small-value attack']
     """
-    dataset = None
-    if not settings.quadratic:
-        dataset = catalogue.load_dataset(settings.dataset, data_dir=data_dir, scale=settings.scale)
-    plan = plan_of(settings, [seed], dataset)
+    plan = plan_of(settings, [seed], data_dir=data_dir)
     cases, titles = settings.cases(), settings.plot_titles(catalogue.attack_title)
     found = {}
     for number, (case, title) in enumerate(zip(cases, titles, strict=True)):

@@ -105,6 +105,8 @@ class Settings:
     eval_every: int
     batch_size: int
     rho: float
+    local_steps: int
+    participation: float
     curves: tuple[Curve, ...]
     sweep: tuple[float, ...] = ()
     search: Search | None = None
