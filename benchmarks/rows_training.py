@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from measure import Call, Row
 from numpy.typing import NDArray
 
 from byzadmm import ADMM, SGD, attacks, datasets, partition, reference, simulate_many, steps
-from byzadmm.reference import training
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.run import local
 
@@ -48,11 +48,20 @@ def admm() -> ADMM:
     return ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2, 5), worker_step=steps.inv_sqrt(0.1, 5))
 
 
-def native(data: datasets.Dataset, algorithm: Any, attack: Any, threads: int = 1, m: int = M, turn: int = TURN) -> Call:
+def native(
+    data: datasets.Dataset,
+    algorithm: Any,
+    attack: Any,
+    threads: int = 1,
+    m: int = M,
+    turn: int = TURN,
+    loss: str = "softmax",
+    parts: list[Array] | None = None,
+) -> Call:
     """``turn`` iterations on from where the last call ended."""
-    parts = partition.iid(data.train_y, m, seed=0)
+    parts = partition.iid(data.train_y, m, seed=0) if parts is None else parts
     q = Q * m // M
-    run = Experiment(data, parts, algorithm=algorithm, attack=attack, n_byzantine=q, threads=threads)
+    run = Experiment(data, parts, loss=loss, algorithm=algorithm, attack=attack, n_byzantine=q, threads=threads)
     state, advance = local(run)
     k = [1]
 
@@ -64,18 +73,25 @@ def native(data: datasets.Dataset, algorithm: Any, attack: Any, threads: int = 1
 
 
 def batched_numpy(data: datasets.Dataset) -> Call:
-    """The transcription in ``byzadmm.reference``, all workers at once, with NumPy's own generator for the batches."""
+    """Softmax regression by :func:`numpy_turn`."""
     parts = [np.asarray(part) for part in partition.iid(data.train_y, M, seed=0)]
+    gradients = partial(
+        reference.softmax_gradients, data.train_x, data.train_y, parts, n_classes=data.n_classes
+    )
+    return numpy_turn(parts, gradients, data.n_classes * (data.train_x.shape[1] + 1))
+
+
+def numpy_turn(parts: list[Array], gradients: Callable[..., Any], d: int) -> Call:
+    """The transcription in ``byzadmm.reference``, all workers at once, with NumPy's own generator for the batches."""
     rng = np.random.default_rng(0)
     table = np.stack([part[: min(map(len, parts))] for part in parts])
-    d = data.n_classes * (data.train_x.shape[1] + 1)
 
     def draw(k: int) -> Array:
         return np.take_along_axis(table, rng.integers(0, table.shape[1], (M, 32)), axis=1)
 
     settings = admm()
-    run = training.train_admm(
-        training.softmax_gradients(data.train_x, data.train_y, parts, n_classes=data.n_classes, draw=draw),
+    run = reference.train_admm(
+        gradients(draw=draw),
         np.zeros(d, np.float32),
         np.zeros((M, d), np.float32),
         lam=settings.lam,

@@ -19,7 +19,11 @@ EXPECTED: dict[str, list[tuple[str, float, float]]] = {
     "own_attack": [("Ideal SGD", 0.9, 1.0), ("ADMM", 0.8, 1.0)],
     "own_rule": [("ideal", 0.9, 1.0), ("halfway", 0.9, 1.0)],
 }
-FILES = {"federated": ["federated.png"], "own_attack": ["own_attack.html", "own_attack.png"], "own_rule": ["own_rule.png"]}
+FILES = {
+    "federated": ["federated.png"],
+    "own_attack": ["own_attack.html", "own_attack.png"],
+    "own_rule": ["own_rule.png"],
+}
 
 
 @pytest.mark.slow

@@ -1,55 +1,57 @@
-// Softmax regression for all workers at once, the update equations of ADMM, RSA and SGD, and random numbers.
+// Losses of linear models for all workers at once, the update equations of ADMM, RSA and SGD, and random numbers.
 #include <array>
 
 #include "areas.hpp"
 #include "arrays.hpp"
+#include "linear_losses.hpp"
 
 namespace byzadmm::bindings {
 
 namespace {
 
-/// Everything a softmax kernel needs, checked; kept alive by the caller's arguments.
+/// Everything a kernel of linear models needs, checked; kept alive by the caller's arguments.
 struct Problem {
-  index_t m, classes, stride, features, samples, batch;
-  const std::int64_t* y = nullptr;
+  index_t m, outputs, stride, features, samples, batch;
   const std::int64_t* idx = nullptr;
 
   template <class T>
-  SoftmaxModel<T> model(const T* w, double scale) const {
-    return {w, classes, features, stride, static_cast<T>(scale)};
+  LinearModel<T> model(const T* w, double scale) const {
+    return {w, outputs, features, stride, static_cast<T>(scale)};
   }
-  index_t work() const { return m * batch * features * classes / 4; }
+  index_t work() const { return m * batch * features * outputs / 4; }
 };
 
-Problem check_problem(const py::array& w, const py::array& x, const py::object& y, const py::object& idx, bool bias) {
+Problem check_problem(const py::array& w, const py::array& x, const py::object& idx, bool bias) {
   require_dims(w, "W", 3);
   require_dims(x, "X", 2);
   Problem p{};
   p.m = w.shape(0);
-  p.classes = w.shape(1);
+  p.outputs = w.shape(1);
   p.stride = w.shape(2);
   p.samples = x.shape(0);
   p.features = x.shape(1);
-  if (p.m == 0 || p.classes == 0) nothing_in("W", "worker and one class", "shape " + text(shape_of(w)));
+  if (p.m == 0 || p.outputs == 0) nothing_in("W", "worker and one class", "shape " + text(shape_of(w)));
   if (p.samples == 0 || p.features == 0) nothing_in("X", "row and one column", "shape " + text(shape_of(x)));
-  const Shape shape = {p.m, p.classes, p.features + (bias ? 1 : 0)};
+  const Shape shape = {p.m, p.outputs, p.features + (bias ? 1 : 0)};
   if (shape_of(w) != shape) wrong_shape("W", shape, shape_of(w));
   p.batch = p.samples;
-  if (!y.is_none()) p.y = require<std::int64_t>(as_array(y, "y"), "y", {p.samples});
   if (!idx.is_none()) {
     const auto a = as_array(idx, "idx");
     require_dims(a, "idx", 2);
     p.batch = a.shape(1);
     p.idx = require<std::int64_t>(a, "idx", {p.m, p.batch});
     if (p.batch == 0) nothing_in("idx", "sample per worker", "none");
-    for (index_t e = 0; e < p.m * p.batch; ++e) {
-      require_below(p.idx[e], p.samples, "idx", "indices");
-      if (p.y) require_label(p.y[p.idx[e]], p.classes, static_cast<index_t>(p.idx[e]));
-    }
-  } else if (p.y) {
-    for (index_t e = 0; e < p.samples; ++e) require_label(p.y[e], p.classes, e);
+    for (index_t e = 0; e < p.m * p.batch; ++e) require_below(p.idx[e], p.samples, "idx", "indices");
   }
   return p;
+}
+
+/// y as targets of the batches' rows.
+template <class Binding>
+const typename Binding::Target* check_targets(const Problem& p, const py::array& y) {
+  const auto* targets = require<typename Binding::Target>(y, "y", {p.samples});
+  require_targets(targets, p.idx, p.idx ? p.m * p.batch : p.samples, Binding::labels(p.outputs));
+  return targets;
 }
 
 /// call(models as T*, samples read as T)
@@ -61,53 +63,74 @@ void on_samples(const py::array& w, const py::array& x, Call&& call) {
   });
 }
 
-void bind_softmax(py::module_& m) {
+/// <name>_gradient and <name>_loss.
+template <class Binding>
+void bind_linear_loss(py::module_& m) {
+  const std::string name = Binding::name;
+  m.def((name + "_gradient").c_str(),
+        [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, const py::array& out,
+           double scale, bool bias, int threads) {
+          const Problem p = check_problem(w, x, idx, bias);
+          const auto* targets = check_targets<Binding>(p, y);
+          on_samples(w, x, [&](const auto* models, const auto& samples) {
+            using T = std::decay_t<decltype(*models)>;
+            T* to = require_out<T>(out, "out", shape_of(w));
+            const int team = table().resolve_threads(threads, p.work());
+            const Unlocked unlocked;
+            Binding::of(kernels<T>())
+                .gradient(p.model(models, scale), models, samples, targets, p.idx, p.m, p.batch, to, team);
+          });
+        },
+        "W"_a, "X"_a, "y"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a,
+        "Mini-batch gradients of all workers.");
+  m.def((name + "_loss").c_str(),
+        [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, double scale, bool bias,
+           int threads) {
+          const Problem p = check_problem(w, x, idx, bias);
+          const auto* targets = check_targets<Binding>(p, y);
+          py::array_t<double> result(p.m);
+          double* to = result.mutable_data();
+          on_samples(w, x, [&](const auto* models, const auto& samples) {
+            using T = std::decay_t<decltype(*models)>;
+            const int team = table().resolve_threads(threads, p.work() / p.m);
+            const Unlocked unlocked;
+            for (index_t i = 0; i < p.m; ++i)
+              to[i] = Binding::of(kernels<T>())
+                          .loss(p.model(models + i * p.outputs * p.stride, scale), samples, targets,
+                                p.idx ? p.idx + i * p.batch : nullptr, p.batch, team);
+          });
+          return result;
+        },
+        "W"_a, "X"_a, "y"_a, "idx"_a, "scale"_a, "bias"_a, "threads"_a, "Mean loss of every worker.");
+}
+
+/// What the kernel of(table) says of every row by one model: R, or the type of the model.
+template <class R, class Of>
+void bind_predictions(py::module_& m, const char* name, const char* about, Of of) {
   m.def(
-      "softmax_gradient",
-      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, const py::array& out,
-         double scale, bool bias, int threads) {
-        const Problem p = check_problem(w, x, y, idx, bias);
+      name,
+      [of](const py::array& w, const py::array& x, const py::array& out, double scale, bool bias, int threads) {
+        const Problem p = check_problem(w, x, py::none(), bias);
+        if (p.m != 1) wrong_shape("W", {1, p.outputs, p.stride}, shape_of(w));
         on_samples(w, x, [&](const auto* models, const auto& samples) {
           using T = std::decay_t<decltype(*models)>;
-          T* to = require_out<T>(out, "out", shape_of(w));
+          auto* to = require_out<std::conditional_t<std::is_void_v<R>, T, R>>(out, "out", {p.samples});
           const int team = table().resolve_threads(threads, p.work());
           const Unlocked unlocked;
-          kernels<T>().softmax_gradient(p.model(models, scale), models, samples, p.y, p.idx, p.m, p.batch, to, team);
+          of(kernels<T>())(p.model(models, scale), samples, to, team);
         });
       },
-      "W"_a, "X"_a, "y"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Mini-batch gradients of all workers.");
-  m.def(
-      "softmax_loss",
-      [](const py::array& w, const py::array& x, const py::array& y, const py::object& idx, double scale, bool bias,
-         int threads) {
-        const Problem p = check_problem(w, x, y, idx, bias);
-        py::array_t<double> result(p.m);
-        double* to = result.mutable_data();
-        on_samples(w, x, [&](const auto* models, const auto& samples) {
-          using T = std::decay_t<decltype(*models)>;
-          const int team = table().resolve_threads(threads, p.work() / p.m);
-          const Unlocked unlocked;
-          for (index_t i = 0; i < p.m; ++i)
-            to[i] = kernels<T>().softmax_loss(p.model(models + i * p.classes * p.stride, scale), samples, p.y,
-                                              p.idx ? p.idx + i * p.batch : nullptr, p.batch, team);
-        });
-        return result;
-      },
-      "W"_a, "X"_a, "y"_a, "idx"_a, "scale"_a, "bias"_a, "threads"_a, "Mean loss of every worker.");
-  m.def(
-      "softmax_predict",
-      [](const py::array& w, const py::array& x, const py::array& out, double scale, bool bias, int threads) {
-        const Problem p = check_problem(w, x, py::none(), py::none(), bias);
-        if (p.m != 1) wrong_shape("W", {1, p.classes, p.stride}, shape_of(w));
-        std::int64_t* to = require_out<std::int64_t>(out, "out", {p.samples});
-        on_samples(w, x, [&](const auto* models, const auto& samples) {
-          using T = std::decay_t<decltype(*models)>;
-          const int team = table().resolve_threads(threads, p.work());
-          const Unlocked unlocked;
-          kernels<T>().softmax_predict(p.model(models, scale), samples, to, team);
-        });
-      },
-      "W"_a, "X"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, "Class of every row.");
+      "W"_a, "X"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a, about);
+}
+
+void bind_linear(py::module_& m) {
+  bind_linear_loss<SoftmaxBinding>(m);
+  bind_linear_loss<LogisticBinding>(m);
+  bind_linear_loss<LeastSquaresBinding>(m);
+  bind_predictions<std::int64_t>(m, "softmax_predict", "Class of every row.",
+                                 [](const auto& k) { return k.softmax_predict; });
+  bind_predictions<void>(m, "linear_predict", "Output for every row of a model with one.",
+                         [](const auto& k) { return k.linear_predict; });
 }
 
 struct Named {
@@ -264,7 +287,7 @@ void bind_philox(py::module_& m) {
 }  // namespace
 
 void bind_kernels(py::module_& m) {
-  bind_softmax(m);
+  bind_linear(m);
   bind_steps(m);
   bind_philox(m);
 }

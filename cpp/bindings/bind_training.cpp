@@ -1,6 +1,7 @@
 // Losses, attacks, messages and the fused training loops. State lives in NumPy arrays that the caller owns.
 #include "areas.hpp"
 #include "arrays.hpp"
+#include "linear_losses.hpp"
 #include "names.hpp"
 
 namespace byzadmm::bindings {
@@ -29,30 +30,30 @@ struct NativeLoss {
   index_t dim() const { return single ? single->dim() : twice->dim(); }
 };
 
-NativeLoss make_softmax(const py::array& x, const py::array& y, const py::array& flipped, const py::array& part,
-                        const py::array& offset, const py::array& poisoned, index_t classes, double scale,
-                        index_t batch, std::uint64_t seed, bool single) {
+/// The loss of a linear model on everybody's samples.
+template <class Binding>
+NativeLoss make_linear(const py::array& x, const py::array& y, const py::array& flipped, const py::array& part,
+                       const py::array& offset, const py::array& poisoned, index_t outputs, double scale, index_t batch,
+                       std::uint64_t seed, bool single) {
+  using Target = typename Binding::Target;
   require_dims(x, "X", 2);
   require_dims(offset, "offset", 1);
   const index_t n = x.shape(0), m = offset.shape(0) - 1;
-  const auto* y_ = require<std::int64_t>(y, "y", {n});
-  const auto* f_ = require<std::int64_t>(flipped, "flipped", {n});
+  const auto* y_ = require<Target>(y, "y", {n});
+  const auto* f_ = require<Target>(flipped, "flipped", {n});
   const auto* p_ = require<std::int64_t>(part, "part", shape_of(part));
   const auto* o_ = require<std::int64_t>(offset, "offset", {m + 1});
   const bool* bad = require<bool>(poisoned, "poisoned", {m});
-  require_value(m >= 1 && batch >= 1 && classes >= 1, "softmax", "at least one worker, sample and class");
+  require_value(m >= 1 && batch >= 1 && outputs >= 1, Binding::name, "at least one worker, sample and class");
   require_value(o_[0] == 0 && o_[m] == part.size(), "offset", "to cover part");
   for (index_t i = 0; i < m; ++i) require_value(o_[i + 1] > o_[i], "offset", "at least one sample per worker");
   for (index_t e = 0; e < part.size(); ++e) require_below(p_[e], n, "part", "indices");
-  for (index_t e = 0; e < n; ++e) {
-    require_label(y_[e], classes, e);
-    require_label(f_[e], classes, e);
-  }
+  for (const Target* targets : {y_, f_}) require_targets(targets, nullptr, n, Binding::labels(outputs));
   NativeLoss loss;
   loss.keep = {x, y, flipped, part, offset, poisoned};
   const auto make = [&](auto tag) {
     using T = decltype(tag);
-    loss.put(kernels<T>().make_softmax_loss({samples_of<T>(x), y_, f_, p_, o_, bad, m, classes, batch, scale, seed}));
+    loss.put(Binding::of(kernels<T>()).make({samples_of<T>(x), y_, f_, p_, o_, bad, m, outputs, batch, scale, seed}));
   };
   if (single) make(float{});
   else make(double{});
@@ -89,11 +90,18 @@ void gradients(NativeLoss& loss, const py::array& models, const std::vector<inde
   });
 }
 
+template <class Binding>
+void bind_linear(py::class_<NativeLoss>& loss) {
+  loss.def_static(Binding::name, &make_linear<Binding>, "X"_a, "y"_a, "flipped"_a, "part"_a, "offset"_a, "poisoned"_a,
+                  "outputs"_a, "scale"_a, "batch"_a, "seed"_a, "single"_a);
+}
+
 void bind_losses(py::module_& m) {
-  py::class_<NativeLoss>(m, "Loss", "Where workers' gradients come from.")
-      .def_static("softmax", &make_softmax, "X"_a, "y"_a, "flipped"_a, "part"_a, "offset"_a, "poisoned"_a, "classes"_a,
-                  "scale"_a, "batch"_a, "seed"_a, "single"_a)
-      .def_static("quadratic", &make_quadratic, "a"_a, "b"_a, "noise"_a, "seed"_a)
+  py::class_<NativeLoss> loss(m, "Loss", "Where workers' gradients come from.");
+  bind_linear<SoftmaxBinding>(loss);
+  bind_linear<LogisticBinding>(loss);
+  bind_linear<LeastSquaresBinding>(loss);
+  loss.def_static("quadratic", &make_quadratic, "a"_a, "b"_a, "noise"_a, "seed"_a)
       .def_property_readonly("workers", &NativeLoss::workers)
       .def_property_readonly("dim", &NativeLoss::dim)
       .def("gradients", &gradients, "models"_a, "workers"_a, "k"_a, "out"_a, "threads"_a);

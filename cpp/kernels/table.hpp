@@ -16,6 +16,17 @@
 
 namespace byzadmm {
 
+/// The kernels of a loss of linear models (linear.hpp).
+template <class T, class Y>
+struct LinearKernels {
+  using Target = Y;
+  void (*gradient)(const LinearModel<T>&, const T* w, const SamplesAs<T>&, const Target* y, const std::int64_t* idx,
+                   index_t m, index_t batch, T* out, int threads);
+  double (*loss)(const LinearModel<T>&, const SamplesAs<T>&, const Target* y, const std::int64_t* idx, index_t batch,
+                 int threads);
+  std::unique_ptr<Loss<T>> (*make)(const SharedSamples<T, Target>&);
+};
+
 /// Every kernel on numbers of type T. The headers of cpp/include/byzadmm/ say what each computes.
 template <class T>
 struct Kernels {
@@ -62,12 +73,10 @@ struct Kernels {
   std::tuple<SamplesAs<T> (*)(Samples<std::uint8_t>), SamplesAs<T> (*)(Samples<float>),
              SamplesAs<T> (*)(Samples<double>)>
       samples_as;
-  void (*softmax_gradient)(const SoftmaxModel<T>&, const T* w, const SamplesAs<T>&, const std::int64_t* y,
-                           const std::int64_t* idx, index_t m, index_t batch, T* out, int threads);
-  double (*softmax_loss)(const SoftmaxModel<T>&, const SamplesAs<T>&, const std::int64_t* y, const std::int64_t* idx,
-                         index_t batch, int threads);
-  void (*softmax_predict)(const SoftmaxModel<T>&, const SamplesAs<T>&, std::int64_t* out, int threads);
-  std::unique_ptr<Loss<T>> (*make_softmax_loss)(const SharedSamples<T>&);
+  LinearKernels<T, std::int64_t> softmax, logistic;
+  LinearKernels<T, double> least_squares;
+  void (*softmax_predict)(const LinearModel<T>&, const SamplesAs<T>&, std::int64_t* out, int threads);
+  void (*linear_predict)(const LinearModel<T>&, const SamplesAs<T>&, T* out, int threads);
   std::unique_ptr<Loss<T>> (*make_quadratic_loss)(const Quadratics<T>&);
   void (*gradients)(Loss<T>&, const T* models, bool shared, const std::vector<index_t>& workers, std::int64_t k, T* out,
                     int threads);

@@ -1,4 +1,4 @@
-// Softmax regression, the steps of the algorithms, random numbers, attacks, and the fused loops.
+// Losses of linear models, the steps of the algorithms, random numbers, attacks, and the fused loops.
 #include "byzadmm/admm.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/losses.hpp"
@@ -14,9 +14,14 @@ namespace byzadmm {
 
 namespace {
 
-template <class T>
-std::unique_ptr<Loss<T>> make_softmax_loss(const SharedSamples<T>& all) {
-  return std::make_unique<SoftmaxLoss<T>>(all);
+template <class F, class T>
+std::unique_ptr<Loss<T>> make_linear_loss(const SharedSamples<T, typename F::Target>& all) {
+  return std::make_unique<LinearLoss<T, F>>(all);
+}
+
+template <class F, class T>
+constexpr LinearKernels<T, typename F::Target> kernels_of() {
+  return {linear_gradient<F, T>, linear_loss<F, T>, make_linear_loss<F, T>};
 }
 
 template <class T>
@@ -49,10 +54,11 @@ void fill_training(Kernels<T>& k) {
   k.acceptable_rows = acceptable_rows<T>;
   k.take_messages = take_messages<T>;
   k.samples_as = {samples_as<T, std::uint8_t>, samples_as<T, float>, samples_as<T, double>};
-  k.softmax_gradient = softmax_gradient<T>;
-  k.softmax_loss = softmax_loss<T>;
+  k.softmax = kernels_of<Softmax, T>();
+  k.logistic = kernels_of<Logistic, T>();
+  k.least_squares = kernels_of<LeastSquares, T>();
   k.softmax_predict = softmax_predict<T>;
-  k.make_softmax_loss = make_softmax_loss<T>;
+  k.linear_predict = linear_predict<T>;
   k.make_quadratic_loss = make_quadratic_loss<T>;
   k.gradients = gradients<T>;
   k.run_admm = run_admm<T>;

@@ -4,6 +4,7 @@
 int main() {
   using namespace byzadmm::tests;
   test_kernels();
+  test_linear();
   test_selection();
   test_training();
   test_messages();

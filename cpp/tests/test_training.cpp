@@ -16,6 +16,7 @@ struct Problem {
   index_t workers, samples = 57, features = 13, classes = 3, batch;
   Buffer<X> x{samples * features};
   Buffer<std::int64_t> y{samples}, flipped{samples}, part{samples}, offset{workers + 1};
+  Buffer<double> real{samples};
   Buffer<bool> poisoned{workers};
 
   Problem(index_t workers, index_t batch) : workers(workers), batch(batch) {
@@ -24,6 +25,7 @@ struct Problem {
     for (index_t i = 0; i < samples; ++i) {
       y[i] = label(generator);
       flipped[i] = classes - 1 - y[i];
+      real[i] = static_cast<double>(y[i]) / 7;
       part[i] = samples - 1 - i;
     }
     for (index_t i = 0; i <= workers; ++i) offset[i] = samples * i / workers;
@@ -36,15 +38,22 @@ struct Problem {
                            offset.get(), poisoned.get(), workers, classes, batch, 1.0 / 255, 11});
   }
   index_t dim() const { return classes * (features + 1); }
+
+  /// The same samples with the targets of another loss; poisoned workers see flipped.
+  template <class T, class F>
+  LinearLoss<T, F> regression(const Buffer<typename F::Target>& targets,
+                              const Buffer<typename F::Target>& other) const {
+    return LinearLoss<T, F>({samples_as<T, X>({x.get(), samples, features}), targets.get(), other.get(), part.get(),
+                             offset.get(), poisoned.get(), workers, 1, batch, 1.0 / 255, 11});
+  }
 };
 
 /// A worker's gradient, whoever asked for which before, is that of the batch its stream draws.
-template <class T, class X>
-void test_batches(index_t workers, index_t batch) {
-  const Problem<X> problem(workers, batch);
-  auto loss = problem.template loss<T>();
+template <class F, class T, class X>
+void test_batches_of(const std::string& name, const Problem<X>& problem, LinearLoss<T, F> loss,
+                     const Buffer<typename F::Target>& y, const Buffer<typename F::Target>& flipped) {
   loss.reserve(2);
-  const index_t d = problem.dim();
+  const index_t d = loss.dim(), batch = problem.batch, workers = problem.workers;
   Buffer<T> model(d), g(d), expected(d);
   fill_normal(model);
   std::uniform_int_distribution<index_t> any(0, workers - 1);
@@ -59,13 +68,25 @@ void test_batches(index_t workers, index_t batch) {
     philox_integers(Stream{11, 0, static_cast<std::uint64_t>(worker), static_cast<std::uint64_t>(k)},
                     static_cast<std::uint64_t>(size), idx.get(), batch);
     for (index_t b = 0; b < batch; ++b) idx[b] = problem.part[lo + idx[b]];
-    const SoftmaxModel<T> shape{model.get(), problem.classes, problem.features, problem.features + 1, T(1.0 / 255)};
-    softmax_gradient<T>(shape, model.get(), samples_as<T, X>({problem.x.get(), problem.samples, problem.features}),
-                        problem.poisoned[worker] ? problem.flipped.get() : problem.y.get(), idx.get(), 1, batch,
-                        expected.get(), 1);
+    const LinearModel<T> shape{model.get(), d / (problem.features + 1), problem.features, problem.features + 1,
+                               T(1.0 / 255)};
+    linear_gradient<F, T>(shape, model.get(), samples_as<T, X>({problem.x.get(), problem.samples, problem.features}),
+                          problem.poisoned[worker] ? flipped.get() : y.get(), idx.get(), 1, batch, expected.get(), 1);
     ok = ok && std::equal(g.get(), g.get() + d, expected.get());
   }
-  check(ok, "batches " + name_of<T>() + " workers=" + std::to_string(workers) + " batch=" + std::to_string(batch));
+  check(ok, name + name_of<T>() + " workers=" + std::to_string(workers) + " batch=" + std::to_string(batch));
+}
+
+template <class T, class X>
+void test_batches(index_t workers, index_t batch) {
+  const Problem<X> problem(workers, batch);
+  test_batches_of<Softmax, T>("batches, softmax ", problem, problem.template loss<T>(), problem.y, problem.flipped);
+  Buffer<std::int64_t> two(problem.samples), other(problem.samples);
+  for (index_t i = 0; i < problem.samples; ++i) other[i] = 1 - (two[i] = problem.y[i] > 0);
+  test_batches_of<Logistic, T>("batches, logistic ", problem, problem.template regression<T, Logistic>(two, other), two,
+                               other);
+  const auto squares = problem.template regression<T, LeastSquares>(problem.real, problem.real);
+  test_batches_of<LeastSquares, T>("batches, least squares ", problem, squares, problem.real, problem.real);
 }
 
 template <class T>

@@ -94,6 +94,19 @@ def softmax_loss(
     W: _Array, X: _Array, y: _Array, idx: _Array | None, scale: float, bias: bool, threads: int
 ) -> NDArray[np.float64]: ...
 def softmax_predict(W: _Array, X: _Array, out: _Array, scale: float, bias: bool, threads: int) -> None: ...
+def logistic_gradient(
+    W: _Array, X: _Array, y: _Array, idx: _Array | None, out: _Array, scale: float, bias: bool, threads: int
+) -> None: ...
+def logistic_loss(
+    W: _Array, X: _Array, y: _Array, idx: _Array | None, scale: float, bias: bool, threads: int
+) -> NDArray[np.float64]: ...
+def least_squares_gradient(
+    W: _Array, X: _Array, y: _Array, idx: _Array | None, out: _Array, scale: float, bias: bool, threads: int
+) -> None: ...
+def least_squares_loss(
+    W: _Array, X: _Array, y: _Array, idx: _Array | None, scale: float, bias: bool, threads: int
+) -> NDArray[np.float64]: ...
+def linear_predict(W: _Array, X: _Array, out: _Array, scale: float, bias: bool, threads: int) -> None: ...
 
 def philox_normal(out: _Array, std: float, seed: int, stream: _Stream) -> None: ...
 def philox_integers(out: _Array, high: int, seed: int, stream: _Stream) -> None: ...
@@ -110,7 +123,35 @@ class Loss:
         part: _Array,
         offset: _Array,
         poisoned: _Array,
-        classes: int,
+        outputs: int,
+        scale: float,
+        batch: int,
+        seed: int,
+        single: bool,
+    ) -> Loss: ...
+    @staticmethod
+    def logistic(
+        X: _Array,
+        y: _Array,
+        flipped: _Array,
+        part: _Array,
+        offset: _Array,
+        poisoned: _Array,
+        outputs: int,
+        scale: float,
+        batch: int,
+        seed: int,
+        single: bool,
+    ) -> Loss: ...
+    @staticmethod
+    def least_squares(
+        X: _Array,
+        y: _Array,
+        flipped: _Array,
+        part: _Array,
+        offset: _Array,
+        poisoned: _Array,
+        outputs: int,
         scale: float,
         batch: int,
         seed: int,

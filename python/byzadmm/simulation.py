@@ -76,7 +76,7 @@ def simulate(
     dtype : "float32" or "float64"
     threads : int
         0: choose.
-    loss : "softmax", or an object with ``dim``, ``n_workers`` and ``gradient(x, *, worker, k)``
+    loss : "softmax", "logistic", "least-squares", or an object with ``dim``, ``n_workers`` and ``gradient``
         Of ``byzadmm.losses`` or your own; such an object keeps its own seed and batch size.
     x0_init, x_init : (d,) and (m, d) arrays
         By default what the loss says (``initial``), or zeros.

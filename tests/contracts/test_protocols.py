@@ -13,9 +13,22 @@ import numpy as np
 import pytest
 
 from byzadmm import SGD, algorithms, attacks, engines, losses, simulate, simulate_many, steps
+from byzadmm.catalogue import LOSSES
 from byzadmm.training.run import local
 from support.arrays import same_bits
-from support.runs import ALGORITHMS, ATTACKS, KILLED, Array, M, Q, experiment, quadratic, small_data, small_parts
+from support.runs import (
+    ALGORITHMS,
+    ATTACKS,
+    KILLED,
+    Array,
+    M,
+    Q,
+    data_for,
+    experiment,
+    quadratic,
+    small_data,
+    small_parts,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -73,34 +86,63 @@ OWN = {"own_vote": example("own_algorithm").MajorityVote(), "own_pulled": Pulled
 EVERY = ALGORITHMS | KILLED | OWN
 
 
-@pytest.mark.parametrize("attack", ["none", "sign_flip", "alie", "dual_oscillation", "non_finite"])
-@pytest.mark.parametrize("name", EVERY)
-def test_an_algorithm_gives_the_same_bits_along_every_path(name: str, attack: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"algorithm": EVERY[name], "attack": ATTACKS[attack], "n_byzantine": Q, "batch_size": 4}
-    settings |= {"iterations": 9, "dtype": "float32", "seed": 3}
-    data, parts = small_data(), small_parts()
+def same_along_every_path(loss: str, kept: Path, settings: dict[str, Any]) -> None:
+    """One thread, two, among many, rounds of messages, step by step, and resumed: the same bits."""
+    data, parts, case = data_for(loss), small_parts(), f"{loss} {settings['algorithm']} {settings['attack']}"
+    settings = settings | {"loss": loss, "n_byzantine": Q, "batch_size": 4, "iterations": 9, "seed": 3}
+    settings |= {"dtype": "float32"}
     base = simulate(data, parts, threads=1, **settings)
-    assert base.x0.shape == (18,)
-    assert not same_bits(base.x0, np.zeros(18, np.float32))
+    assert base.x0.shape == (18 if loss == "softmax" else 6,), case
+    assert not same_bits(base.x0, np.zeros_like(base.x0)), case
     json.dumps(base.config)
 
     two_threads = simulate(data, parts, threads=2, eval_every=4, **settings)
-    assert same_bits(base.x0, two_threads.x0)
+    assert same_bits(base.x0, two_threads.x0), case
     (many,) = simulate_many([settings | {"dataset": data, "parts": parts}])
-    assert same_bits(base.x0, many.x0)  # type: ignore[union-attr]
+    assert same_bits(base.x0, many.x0), case  # type: ignore[union-attr]
     rounds = engines.simulate(data, parts, **settings)
-    assert same_bits(base.x0, rounds.x0)
-    assert base.eliminated == rounds.eliminated
+    assert same_bits(base.x0, rounds.x0), case
+    assert base.eliminated == rounds.eliminated, case
 
     state, advance = local(experiment(dataset=data, parts=parts, **settings), stepwise=True)
     advance(state, 1, 9)
-    assert same_bits(base.x0, state["x0"])
+    assert same_bits(base.x0, state["x0"]), case
 
-    kept = tmp_path / "checkpoint.npz"
     simulate(data, parts, checkpoint=kept, eval_every=2, **(settings | {"iterations": 4}))
     resumed = simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
-    assert same_bits(base.x0, resumed.x0)
-    assert base.eliminated == resumed.eliminated
+    assert same_bits(base.x0, resumed.x0), case
+    assert base.eliminated == resumed.eliminated, case
+
+
+@pytest.mark.parametrize("attack", ["none", "sign_flip", "alie", "dual_oscillation", "non_finite"])
+@pytest.mark.parametrize("name", EVERY)
+def test_an_algorithm_gives_the_same_bits_along_every_path(name: str, attack: str, tmp_path: Path) -> None:
+    settings = {"algorithm": EVERY[name], "attack": ATTACKS[attack]}
+    same_along_every_path("softmax", tmp_path / "checkpoint.npz", settings)
+
+
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "softmax"])
+@pytest.mark.parametrize("attack", ["sign_flip", "non_finite"])
+def test_a_loss_by_name_gives_the_same_bits_along_every_path(loss: str, attack: str, tmp_path: Path) -> None:
+    for name, algorithm in EVERY.items():
+        settings = {"algorithm": algorithm, "attack": ATTACKS[attack]}
+        same_along_every_path(loss, tmp_path / f"{name}.npz", settings)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_algorithm_that_knows_nothing_of_sampled_workers_has_them(name: str, tmp_path: Path) -> None:
+    data, parts = small_data(), small_parts()
+    for attack in ("none", "sign_flip", "alie", "non_finite"):
+        settings: dict[str, Any] = {"algorithm": OWN[name], "attack": ATTACKS[attack], "n_byzantine": Q}
+        settings |= {"iterations": 9, "batch_size": 4, "seed": 3, "participation": 0.6}
+        base = simulate(data, parts, threads=1, **settings)
+        assert not same_bits(base.x0, simulate(data, parts, **settings | {"participation": 1.0}).x0), attack
+        kept = tmp_path / f"{attack}.npz"
+        simulate(data, parts, checkpoint=kept, eval_every=2, **(settings | {"iterations": 4}))
+        resumed = simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
+        for run in (engines.simulate(data, parts, **settings), resumed):
+            assert same_bits(base.x0, run.x0), attack
+            assert base.eliminated == run.eliminated, attack
 
 
 def test_own_algorithms_learn_under_attack() -> None:
@@ -257,7 +299,7 @@ def test_label_flipping_is_the_loss_s_own() -> None:
     poisoned = simulate(None, None, loss=Rows(), attack=attacks.LabelFlip(), **settings)
     by_hand = simulate(None, None, loss=Rows(range(M - Q, M)), **settings)
     assert same_bits(poisoned.x0, by_hand.x0)
-    with pytest.raises(ValueError, match="attack: LabelFlip needs a loss with labels, such as the softmax loss; got"):
+    with pytest.raises(ValueError, match="attack: LabelFlip needs a loss with labels, such as softmax"):
         simulate(None, None, loss=Alone(), attack=attacks.LabelFlip(), **settings)
 
 

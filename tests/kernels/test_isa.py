@@ -96,6 +96,12 @@ def test_kernels_on_every_instruction_set(native: ModuleType, dtype: str) -> Non
     np.testing.assert_allclose(G, exact, atol=TOLERANCE[dtype])
     loss = native.softmax_loss(W, X, y, idx, 1 / 255, True, 2)
     np.testing.assert_allclose(loss, reference.softmax_loss(W.astype(np.float64), X, y, idx, **wide), rtol=1e-4)
+    for name, targets in (("logistic", y % 2), ("least_squares", y / 3)):
+        one = np.ascontiguousarray(W[:, :1])
+        G = np.empty_like(one)
+        getattr(native, f"{name}_gradient")(one, X, targets, idx, G, 1 / 255, True, 2)
+        exact = getattr(reference, f"{name}_gradient")(one[:, 0].astype(np.float64), X, targets, idx, **wide)
+        np.testing.assert_allclose(G[:, 0], exact, atol=10 * TOLERANCE[dtype], err_msg=name)
     x, g, x0 = (rng.standard_normal(shape).astype(dtype) for shape in ((4, 99), (4, 99), (99,)))
     out, master = np.empty_like(x), np.empty_like(x0)
     native.admm_dual_step(x, g, x0, out, 0.5, 0.25, 2)

@@ -1,7 +1,7 @@
 """A script for mpirun: runs that are compared, on the master, with the same runs in one process.
 
-``python mpi_runs.py same|stopped|long|wide FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what differs is
-written into FOLDER, so that an empty list says that all is well.
+``python mpi_runs.py same|stopped|long|wide|sampled FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what
+differs is written into FOLDER, so that an empty list says that all is well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from byzadmm import ADMM, SGD, attacks, engines, steps
 from byzadmm.aggregators import Krum
 from byzadmm.engines.mpi import Job
 from support.arrays import same_bits
-from support.runs import ALGORITHMS, ATTACKS, Q, plain_attack, quadratic, small_data, small_parts
+from support.runs import ALGORITHMS, ATTACKS, Q, data_for, plain_attack, quadratic, small_data, small_parts
 
 CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
 STEP = steps.inv_sqrt(4, 1)
@@ -49,6 +49,9 @@ def cases() -> dict[str, dict[str, Any]]:
     history = SGD(rule="bucketing+centered_clip", step=STEP, momentum=0.9, variance_reduction="saga")
     made["history"] = shared | {"algorithm": history, "attack": attacks.MinMax()}
     made["chain"] = shared | {"algorithm": SGD(rule="nnm+krum", f=1, step=STEP), "attack": attacks.SignFlip()}
+    for loss in ("logistic", "least-squares"):
+        about = {"algorithm": ALGORITHMS["admm"], "attack": attacks.SignFlip(), "loss": loss}
+        made[f"admm {loss}"] = shared | about
     plain = plain_attack(attacks.ALIE(), 9)
     made["krum, a user's attack"] = shared | {"algorithm": SGD(rule=Krum(f=1), step=STEP), "attack": plain}
     for name in ("admm", "rsa", "median"):
@@ -93,10 +96,11 @@ def stopped(job: Job, folder: Path) -> None:
 def same(job: Job, folder: Path) -> None:
     found, events, count = {}, [], 0
     for name, case in cases().items():
-        ours = job.simulate(small_data(), small_parts(), **case)
+        data = data_for(case.get("loss", "softmax"))
+        ours = job.simulate(data, small_parts(), **case)
         if ours is None:
             continue
-        whole = (engines if "wire" in case else byzadmm).simulate(small_data(), small_parts(), **case)
+        whole = (engines if "wire" in case else byzadmm).simulate(data, small_parts(), **case)
         if different := differences(ours, whole):
             found[name] = different
         assert job.report is not None
@@ -127,10 +131,18 @@ def wide(job: Job, folder: Path) -> None:
     compare(job, folder, "wide", settings | {"eval_every": 2})
 
 
-def resume(job: Job, folder: Path, die_after: str) -> None:
+def sampled(job: Job, folder: Path) -> None:
+    """Two of six workers per round; the attack of the last one sees its own message alone, or all of them."""
+    settings: dict[str, Any] = {"loss": quadratic(6, 100), "algorithm": SGD(rule="median", step=STEP), "iterations": 30}
+    settings |= {"participation": 1 / 3, "n_byzantine": 1}
+    compare(job, folder, "own", settings | {"attack": attacks.SignFlip()})
+    compare(job, folder, "all", settings | {"attack": attacks.ALIE()})
+
+
+def resume(job: Job, folder: Path, die_after: str, share: str = "1") -> None:
     """With DIE_AFTER > 0 the master is killed after so many rounds; the same again goes on from the checkpoint."""
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "attack": attacks.ALIE(), "n_byzantine": Q}
-    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5}
+    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5, "participation": float(share)}
 
     def die(done: int, report: Any) -> None:
         if done == int(die_after):
@@ -146,6 +158,6 @@ def resume(job: Job, folder: Path, die_after: str) -> None:
 
 if __name__ == "__main__":
     with Job(deadline=120.0) as job:
-        parts = {"same": same, "stopped": stopped, "long": long, "wide": wide, "resume": resume}
+        parts = {"same": same, "stopped": stopped, "long": long, "wide": wide, "sampled": sampled, "resume": resume}
         parts[sys.argv[1]](job, Path(sys.argv[2]), *sys.argv[3:])
     job.leave(0)

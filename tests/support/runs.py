@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "M",
     "NativeGradients",
     "Q",
+    "data_for",
     "equal_runs",
     "experiment",
     "plain_attack",
@@ -87,6 +89,19 @@ def small_data() -> datasets.Dataset:
     y = np.arange(150) % 3
     x = rng.standard_normal((150, 5)) + 1.5 * rng.standard_normal((3, 5))[y]
     return datasets.from_arrays(x[:120], y[:120], x[120:], y[120:], scale=0.9, name="small")
+
+
+def data_for(loss: str) -> datasets.Dataset:
+    """A small data set that the loss of this name is for; the samples of all of them have the parts of small_parts."""
+    data = small_data()
+    if loss == "softmax":
+        return data
+    if loss == "logistic":
+        return replace(data, train_y=(data.train_y > 0) * 1, test_y=(data.test_y > 0) * 1, n_classes=2)
+    rng = np.random.default_rng(6)
+    weights = rng.standard_normal(5)
+    y, y_test = (x @ weights + rng.normal(1.0, 0.3, len(x)) for x in (data.train_x, data.test_x))
+    return replace(data, train_y=y, test_y=y_test, n_classes=0)
 
 
 def small_parts() -> list[Array]:

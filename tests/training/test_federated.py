@@ -304,6 +304,29 @@ def test_alie_counts_those_drawn_and_duplicate_copies_one_of_them() -> None:
             np.testing.assert_allclose(run.x0, -sent.mean(axis=0), 1e-12, 1e-12, err_msg=f"{attack} at {k}")
 
 
+def test_attackers_without_regular_workers_beside_them() -> None:
+    """Two of six, four of them Byzantine: attacks made from the others' messages are honest in a round without them."""
+    loss, sampling, byzantine = quadratic(6), Sampling(6, 1 / 3, 0), [2, 3, 4, 5]
+    alone = [k for k in range(1, 30) if min(sampling.workers(k)) >= 2]
+    assert len(alone) > 5
+    settings: dict[str, Any] = {"loss": loss, "byzantine": byzantine, "participation": 1 / 3, "dtype": "float64"}
+    for attack in attacks.REGISTRY.values():
+        if attack.poisons_labels:
+            continue
+        for name in ("mean", "admm", "rsa"):
+            about = settings | {"algorithm": ALGORITHMS[name], "attack": attack(), "iterations": 29}
+            run, rounds = (by(None, None, **about) for by in (simulate, engines.simulate))
+            assert np.isfinite(run.x0).all(), (attack, name)
+            assert set(run.eliminated) == (set(byzantine) if attack is attacks.NonFinite else set()), (attack, name)
+            assert same_bits(run.x0, rounds.x0), (attack, name)
+    drawn = sampling.workers(alone[0])
+    one = settings | {"algorithm": SGD(step=steps.constant(1.0)), "rho": 0.0, "iterations": 1, "first_k": alone[0]}
+    honest = (loss.a * loss.b)[drawn].mean(axis=0)
+    np.testing.assert_allclose(simulate(None, None, attack=attacks.ALIE(), **one).x0, honest, rtol=1e-12)
+    flipped = simulate(None, None, attack=attacks.SignFlip(-2.0), **one)  # sees its own message, which it has
+    np.testing.assert_allclose(flipped.x0, -2 * honest, rtol=1e-12)
+
+
 def test_f_is_meant_among_those_drawn() -> None:
     settings: dict[str, Any] = {"loss": quadratic(20), "n_byzantine": 8, "iterations": 3, "participation": 0.3}
     expected = r"trimmed_mean: f=8 is too large for n=6 .* \(participation=0.3: 6 of 20 take part in a round\)"

@@ -10,7 +10,7 @@ import pytest
 
 from byzadmm import ADMM, RSA, SGD, attacks, losses, simulate, steps
 from byzadmm import reference as ref
-from byzadmm.losses import softmax
+from byzadmm.losses import sampled
 from support.arrays import same_bits
 from support.runs import M, equal_runs, quadratic, small_data, small_parts, small_run
 
@@ -40,8 +40,8 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dtype": "wide"}, ValueError, "dtype: expected float32 or float64, got 'wide'"),
     ({"dtype": None}, ValueError, "dtype: expected float32 or float64, got None"),
     ({"threads": -1}, ValueError, r"threads: expected an integer in \[0, 4096\], got -1"),
-    ({"loss": "hinge"}, ValueError, "loss: expected one of softmax; got 'hinge'"),
-    ({"loss": 3}, TypeError, "loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim,"),
+    ({"loss": "hinge"}, ValueError, "loss: expected one of softmax, logistic, least-squares; got 'hinge'"),
+    ({"loss": 3}, TypeError, "loss: expected 'softmax', 'logistic', 'least-squares', a loss of byzadmm"),
     ({"dataset": None}, TypeError, "loss: 'softmax' needs a dataset and parts"),
     ({"parts": None}, TypeError, "loss: 'softmax' needs a dataset and parts"),
     ({"parts": []}, ValueError, "parts: expected at least one worker, got none"),
@@ -159,13 +159,13 @@ def test_no_iterations_and_an_uneven_end() -> None:
 def test_long_training_sets_have_their_loss_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     data, parts = small_data(), small_parts()
     whole = simulate(data, parts, algorithm=ADMM(), iterations=5)
-    monkeypatch.setattr(softmax, "LOSS_SAMPLES", 30)
-    sampled = simulate(data, parts, algorithm=ADMM(), iterations=5)
-    assert same_bits(whole.x0, sampled.x0)
+    monkeypatch.setattr(sampled, "LOSS_SAMPLES", 30)
+    few = simulate(data, parts, algorithm=ADMM(), iterations=5)
+    assert same_bits(whole.x0, few.x0)
     rows = np.linspace(0, 119, 30).astype(int)
-    model = sampled.x0.reshape(3, -1)
+    model = few.x0.reshape(3, -1)
     expected = ref.softmax_loss(model, data.train_x[rows], data.train_y[rows], scale=data.scale)
-    assert sampled.loss[-1] == pytest.approx(float(expected), rel=1e-5)
+    assert few.loss[-1] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_config_says_what_ran() -> None:

@@ -17,6 +17,7 @@ from support.runs import (
     SOFTMAX_ATTACKS,
     M,
     Q,
+    data_for,
     quadratic,
     small_data,
     small_parts,
@@ -106,6 +107,41 @@ def test_softmax_follows_the_transcription(name: str, attack: str) -> None:
     assert run.loss[-1] == pytest.approx(ref.softmax_loss(model, data.train_x, data.train_y, scale=data.scale))
     first = start[0].reshape(3, -1)
     assert run.loss[0] == pytest.approx(ref.softmax_loss(first, data.train_x, data.train_y, scale=data.scale))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "least-squares"])
+def test_linear_models_follow_the_transcription(loss: str) -> None:
+    data, parts, seed = data_for(loss), small_parts(), 2**63 + 11
+    start = np.random.default_rng(8).normal(0, 0.1, (M + 1, 6))
+    for name, algorithm in ALGORITHMS.items():
+        for attack in ("none", "sign_flip", "gaussian", "alie", *(["label_flip"] if loss == "logistic" else [])):
+            run = simulate(
+                data,
+                parts,
+                loss=loss,
+                algorithm=algorithm,
+                attack=SOFTMAX_ATTACKS[attack],
+                n_byzantine=Q,
+                iterations=20,
+                batch_size=6,
+                eval_every=20,
+                seed=seed,
+                dtype="float64",
+                x0_init=start[0],
+                x_init=None if isinstance(algorithm, SGD) else start[1:],
+            )
+            given: dict[str, Any] = {"batch_size": 6, "scale": data.scale, "seed": seed}
+            if attack == "label_flip":
+                given["poisoned"] = BYZANTINE
+            twin = ref.logistic_gradients if loss == "logistic" else ref.least_squares_gradients
+            gradients = twin(data.train_x, data.train_y, parts, **given)
+            states = transcription(
+                algorithm, SOFTMAX_ATTACKS[attack], gradients, start[0], start[1:], BYZANTINE, 20, seed=seed
+            )
+            state, tol = list(states)[-1], TOLERANCE.get(name, 1e-9)
+            np.testing.assert_allclose(run.x0, state.x0, rtol=tol, atol=tol, err_msg=f"{name} {attack}")
+            if run.x is not None:
+                np.testing.assert_allclose(run.x, state.x, rtol=tol, atol=tol, err_msg=f"{name} {attack}")
 
 
 def test_noise_of_quadratics_and_drawn_rows_are_those_of_the_streams() -> None:

@@ -1,143 +1,54 @@
-// Where a worker's stochastic gradient comes from: softmax regression on its samples, or a quadratic.
+// Where a worker's stochastic gradient comes from: a linear model on a batch of its samples, or a quadratic.
 #pragma once
 
 #include <vector>
 
+#include "byzadmm/batches.hpp"
 #include "byzadmm/loss.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/philox.hpp"
+#include "byzadmm/regression.hpp"
 #include "byzadmm/softmax.hpp"
 
 namespace byzadmm {
 
-/// Softmax regression on everybody's samples.
-///
-/// A batch is a few hundred random places in a large file, so the cost is waiting for memory. A thread therefore works
-/// on three batches at once: it draws one and asks for its entries, finds the rows of the next and asks for those, and
-/// computes with the third, whose rows have arrived.
-template <class T>
-class SoftmaxLoss final : public Loss<T> {
+/// A loss F of a linear model's outputs on everybody's samples.
+template <class T, class F>
+class LinearLoss final : public Loss<T> {
  public:
-  explicit SoftmaxLoss(const SharedSamples<T>& all)
-      : samples_(all.samples),
-        workers_(all.workers),
-        classes_(all.classes),
-        scale_(all.scale),
-        batch_(all.batch),
-        seed_(all.seed),
-        offset_(all.offset, all.offset + all.workers + 1) {
-    entry_.reserve(static_cast<std::size_t>(offset_.back()));
-    for (index_t i = 0; i < workers_; ++i)
-      for (std::int64_t e = all.offset[i]; e < all.offset[i + 1]; ++e)
-        entry_.push_back({all.part[e], (all.poisoned[i] ? all.flipped_y : all.y)[all.part[e]]});
-  }
+  explicit LinearLoss(const SharedSamples<T, typename F::Target>& all)
+      : batches_(all), outputs_(all.outputs), scale_(static_cast<T>(all.scale)) {}
 
-  index_t workers() const override { return workers_; }
-  index_t dim() const override { return classes_ * (samples_.d + 1); }
+  index_t workers() const override { return batches_.workers(); }
+  index_t dim() const override { return outputs_ * (batches_.samples().d + 1); }
 
   void reserve(int threads) override {
-    const auto slots = static_cast<std::size_t>(threads), size = static_cast<std::size_t>(batch_);
-    scratch_.resize(slots * static_cast<std::size_t>(softmax_scratch(samples_, classes_)));
-    lane_.resize(slots);
-    for (Lane& lane : lane_) {
-      lane.place.resize(size);
-      for (Batch& batch : lane.found) {
-        batch.row.resize(size);
-        batch.label.resize(size);
-      }
-    }
+    scratch_.resize(static_cast<std::size_t>(threads * linear_scratch(batches_.samples(), outputs_)));
+    batches_.reserve(threads);
   }
 
   void gradient(index_t worker, const T* model, std::int64_t k, T* g, int slot) override {
-    Lane& lane = lane_[static_cast<std::size_t>(slot)];
-    const Turn now{worker, k};
-    lane.learn(now);
-    if (lane.found[1].turn != now) find(lane, now);
-    std::swap(lane.found[0], lane.found[1]);
-    const Batch& batch = lane.found[0];
-    const Turn next = lane.after(now);
-    if (next.worker < workers_) {
-      find(lane, next);
-      if (const Turn later = lane.after(next); later.worker < workers_) draw(lane, later);
-    }
-    const SoftmaxModel<T> shape{model, classes_, samples_.d, samples_.d + 1, static_cast<T>(scale_)};
-    softmax_gradient_one(
-        shape, samples_, batch.row.data(),
-        [label = batch.label.data()](index_t b) { return static_cast<index_t>(label[b]); }, batch_, g,
-        scratch_.data() + slot * softmax_scratch(samples_, classes_));
+    const auto& batch = batches_.take(worker, k, slot);
+    const SamplesAs<T>& samples = batches_.samples();
+    linear_gradient_one<F>(
+        LinearModel<T>{model, outputs_, samples.d, samples.d + 1, scale_}, samples, batch.row.data(),
+        [target = batch.target.data()](index_t b) { return target[b]; }, batches_.size(), g,
+        scratch_.data() + slot * linear_scratch(samples, outputs_));
   }
 
  private:
-  /// A sample as a worker sees it, in the order of `part`.
-  struct Entry {
-    std::int64_t row, label;
-  };
-  struct Turn {
-    index_t worker = -1;
-    std::int64_t k = 0;
-    bool operator!=(const Turn& other) const { return worker != other.worker || k != other.k; }
-  };
-  struct Batch {
-    Turn turn;
-    std::vector<std::int64_t> row, label;
-  };
-  /// What a thread has prepared, and the workers [first, last] it serves, learnt from what it was asked for: a wrong
-  /// guess costs time, never a wrong batch.
-  struct Lane {
-    Turn drawn, asked;
-    index_t first = 0, last = -1;
-    std::vector<std::int64_t> place;
-    Batch found[2];
-
-    void learn(const Turn& now) {
-      if (now.k != asked.k) {
-        last = asked.worker;
-        first = now.worker;
-      }
-      asked = now;
-    }
-    Turn after(const Turn& turn) const {
-      return turn.worker == last ? Turn{first, turn.k + 1} : Turn{turn.worker + 1, turn.k};
-    }
-  };
-
-  /// The places, within the worker's samples, of a turn's batch.
-  void draw(Lane& lane, const Turn& turn) const {
-    const std::int64_t lo = offset_[static_cast<std::size_t>(turn.worker)];
-    const std::int64_t hi = offset_[static_cast<std::size_t>(turn.worker) + 1];
-    philox_integers(Stream{seed_, static_cast<std::uint64_t>(Purpose::batch), static_cast<std::uint64_t>(turn.worker),
-                           static_cast<std::uint64_t>(turn.k)},
-                    static_cast<std::uint64_t>(hi - lo), lane.place.data(), batch_);
-    for (std::int64_t& place : lane.place) {
-      place += lo;
-      __builtin_prefetch(entry_.data() + place);
-    }
-    lane.drawn = turn;
-  }
-
-  /// found[1] = the batch of a turn, its rows asked for.
-  void find(Lane& lane, const Turn& turn) const {
-    if (lane.drawn != turn) draw(lane, turn);
-    Batch& batch = lane.found[1];
-    for (std::size_t b = 0; b < lane.place.size(); ++b) {
-      const Entry& entry = entry_[static_cast<std::size_t>(lane.place[b])];
-      batch.row[b] = entry.row;
-      batch.label[b] = entry.label;
-    }
-    batch.turn = turn;
-    detail::prefetch_rows(samples_, batch.row.data(), batch_ < detail::kBatchTile ? batch_ : detail::kBatchTile);
-  }
-
-  SamplesAs<T> samples_;
-  index_t workers_, classes_;
-  double scale_;
-  index_t batch_;
-  std::uint64_t seed_;
-  std::vector<std::int64_t> offset_;
-  std::vector<Entry> entry_;
+  Batches<T, typename F::Target> batches_;
+  index_t outputs_;
+  T scale_;
   std::vector<T> scratch_;
-  std::vector<Lane> lane_;
 };
+
+template <class T>
+using SoftmaxLoss = LinearLoss<T, Softmax>;
+template <class T>
+using LogisticLoss = LinearLoss<T, Logistic>;
+template <class T>
+using LeastSquaresLoss = LinearLoss<T, LeastSquares>;
 
 template <class T>
 class QuadraticLoss final : public Loss<T> {

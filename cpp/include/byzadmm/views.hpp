@@ -23,7 +23,7 @@ struct Samples {
   index_t d;
 };
 
-/// The same read as rows of T, whatever they are stored as (samples_as in softmax.hpp).
+/// The same read as rows of T, whatever they are stored as (samples_as in linear.hpp).
 template <class T>
 struct SamplesAs {
   const char* data;
@@ -40,11 +40,11 @@ struct SquaredDistances {
   index_t n;
 };
 
-/// A model of softmax regression (softmax.hpp).
+/// A model with K linear outputs (linear.hpp).
 template <class T>
-struct SoftmaxModel {
+struct LinearModel {
   const T* w;        // (K, stride)
-  index_t classes;   // K
+  index_t outputs;   // K
   index_t features;  // D
   index_t stride;    // D + 1 with a bias, D without
   T scale;
@@ -53,13 +53,13 @@ struct SoftmaxModel {
 
 /// Everybody's samples: worker i has those with the numbers part[offset[i] .. offset[i+1]), and draws `batch` of them
 /// with replacement in each iteration. A poisoned worker sees flipped_y instead of y.
-template <class T>
+template <class T, class Target>
 struct SharedSamples {
   SamplesAs<T> samples;
-  const std::int64_t *y, *flipped_y;  // (n) each
+  const Target *y, *flipped_y;        // (n) each
   const std::int64_t *part, *offset;  // offset: (workers + 1)
   const bool* poisoned;               // (workers)
-  index_t workers, classes, batch;
+  index_t workers, outputs, batch;
   double scale;
   std::uint64_t seed;
 };

@@ -65,7 +65,7 @@ class ADMM(Algorithm):
 
     @classmethod
     def for_dataset(cls, data: Dataset, **changes: Any) -> ADMM:
-        """Settings for softmax regression on ``data``: the catalogue's, or derived from the scale of its gradients.
+        """Settings for regression on ``data``: the catalogue's, or derived from the scale of its gradients.
 
         Parameters
         ----------

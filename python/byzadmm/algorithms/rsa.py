@@ -64,7 +64,7 @@ class RSA(Algorithm):
 
     @classmethod
     def for_dataset(cls, data: Dataset, **changes: Any) -> RSA:
-        """Settings for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`.
+        """Settings for regression on ``data``, as in :meth:`ADMM.for_dataset`.
 
         Examples
         --------

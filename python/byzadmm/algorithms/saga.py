@@ -1,7 +1,8 @@
-"""Byrd-SAGA: workers' gradients of softmax regression, corrected by a table of the last gradient of every sample.
+"""Byrd-SAGA: workers' gradients of a linear model, corrected by a table of the last gradient of every sample.
 
-The gradient of one sample is ``(p - e_y) a^T`` with ``a = (scale x, 1)``, so the K numbers ``p - e_y`` stand for all of
-it: a table of shape (n_i, K) per worker, and the mean of its gradients.
+The gradient of one sample is ``r a^T`` with ``a = (scale x, 1)`` and the residuals ``r = dF/dz`` of its K outputs
+(``p - e_y`` in softmax regression), so these K numbers stand for all of it: a table of shape (n_i, K) per worker, and
+the mean of its gradients.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ class Saga:
 
     def begin(self) -> State:
         """Tables before the first round. NaN: not begun. The mean moves a little in every round: it is in double."""
-        classes = self.samples.n_classes
-        d = classes * (self.samples.x.shape[1] + 1)
+        outputs = self.samples.outputs
+        d = outputs * (self.samples.x.shape[1] + 1)
         return {
-            "saga": np.full((sum(self.sizes), classes), np.nan, self.dtype),
+            "saga": np.full((sum(self.sizes), outputs), np.nan, self.dtype),
             "saga_mean": np.full((len(self.sizes), d), np.nan, np.float64),
         }
 
     def gradients(self, state: State, model: Array, workers: Sequence[int], k: int) -> Array:
         """Corrected gradients of ``workers`` at ``model`` (d,) in round ``k``; their tables move on."""
-        weights = model.reshape(self.samples.n_classes, -1)
+        weights = model.reshape(self.samples.outputs, -1)
         out = np.empty((len(workers), model.size), self.dtype)
         drawn = np.empty(self.samples.batch_size, np.int64)
         with np.errstate(over="ignore", invalid="ignore"):  # a model may diverge; its worker is eliminated
@@ -75,20 +76,13 @@ class Saga:
             mean += _outer(table[rows], inputs) / len(part)
 
     def _residuals(self, weights: Array, worker: int, rows: Array) -> tuple[Array, Array]:
-        """``a`` (n, D+1) and ``p - e_y`` (n, K) of some samples."""
+        """``a`` (n, D+1) and the residuals (n, K) of some samples."""
         samples = self.samples
         inputs = np.ones((len(rows), weights.shape[1]), self.dtype)
         inputs[:, :-1] = samples.x[rows]
         inputs[:, :-1] *= self.dtype.type(samples.scale)
-        labels = samples.y[rows]
-        if worker in samples.poisoned:
-            labels = samples.n_classes - 1 - labels
-        residuals = np.einsum("nd,kd->nk", inputs, weights)
-        residuals -= residuals.max(axis=1, keepdims=True)
-        np.exp(residuals, out=residuals)
-        residuals /= residuals.sum(axis=1, keepdims=True)
-        residuals[np.arange(len(rows)), labels] -= 1
-        return inputs, residuals
+        targets = (samples.flipped if worker in samples.poisoned else samples.y)[rows]
+        return inputs, samples.residuals(np.einsum("nd,kd->nk", inputs, weights), targets)
 
 
 def _outer(residuals: Array, inputs: Array) -> Array:

@@ -55,7 +55,8 @@ class SGD(Algorithm):
     momentum : float in [0, 1)
         Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
     variance_reduction : None or "saga"
-        Byrd-SAGA: ``g_i`` is corrected by a table of past gradients of the worker's samples. For softmax regression.
+        Byrd-SAGA: ``g_i`` is corrected by a table of past gradients of the worker's samples. For the losses of
+        ``byzadmm.losses`` on a data set.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class SGD(Algorithm):
 
     @classmethod
     def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
-        """The step for softmax regression on ``data``, as in :meth:`ADMM.for_dataset`, with a rule of your choice.
+        """The step for regression on ``data``, as in :meth:`ADMM.for_dataset`, with a rule of your choice.
 
         Examples
         --------

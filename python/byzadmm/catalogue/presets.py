@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byzadmm import datasets, steps
 from byzadmm._internal.validation import check_choice
@@ -16,7 +17,10 @@ from byzadmm.datasets import Dataset
 
 __all__ = ["PRESETS", "Preset", "dataset_name", "load_dataset", "preset_for"]
 
+Array = npt.NDArray[Any]
+
 _MEASURED_ROWS = 5000
+_BATCH = 32  # for which curvature on a batch is estimated: the default of simulate
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,21 @@ def load_dataset(name: str, *, data_dir: Any = None, scale: Any = None) -> Datas
 
 
 def preset_for(data: Dataset) -> Preset:
-    """Settings for softmax regression on a data set.
+    """Settings for softmax or logistic regression on a data set with labels, for linear regression on one with targets.
 
-    Those of :data:`PRESETS` for a data set of that name and of about that length of samples (within a factor of two);
-    otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
-    sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``.
+    Labels: those of :data:`PRESETS` for a data set of that name and of about that length of samples (within a factor of
+    two); otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
+    sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``. Logistic
+    regression takes the same: on two classes of digits and COVERTYPE, and on generated data of 5 to 200 features, its
+    final accuracy under sign-flipping and Gaussian attacks by 8 of 20 workers was within 0.015 of that of softmax.
+
+    Real targets: steps and ``1 / beta`` go with ``1 / H``, where ``H`` is the largest curvature on batches of 32 (the
+    largest eigenvalue of ``mean a a^T``, plus ``L / 32``); ``lam`` with the gradients at zero, the root mean square of
+    the covariances of targets and features, or is up to twice that if the bias has far to go. On generated data with
+    features and targets of scales 0.001 to 1000, 20 workers with 200 samples each, 8 of them Byzantine, the test ``r2``
+    of ADMM and RSA was within 0.06 of the closed form's for 5 and 30 features, and for 200 within 0.06 under Gaussian
+    attacks and 0.21 under sign-flipping (``tests/figures/test_catalogue.py``). Features that are far from mean 0, or of
+    very different sizes, are learned slowly: ``scale="standard"`` is better.
 
     Parameters
     ----------
@@ -150,7 +164,8 @@ def preset_for(data: Dataset) -> Preset:
     Raises
     ------
     ValueError
-        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1.
+        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1. If targets or features do
+        not vary, or if the mean of the targets is more than ten times their deviation: the bias would take too long.
 
     Examples
     --------
@@ -162,7 +177,8 @@ def preset_for(data: Dataset) -> Preset:
     """
     if not isinstance(data, Dataset):
         raise TypeError(f"data: expected a Dataset of byzadmm.datasets, got {type(data).__name__}")
-    rows = data.train_x[:: -(-len(data.train_x) // _MEASURED_ROWS)].astype(np.float64)
+    measured = slice(None, None, -(-len(data.train_x) // _MEASURED_ROWS))
+    rows = data.train_x[measured].astype(np.float64)
     with np.errstate(over="ignore"):
         length = float(np.mean(np.sum(np.square(data.scale * rows), axis=1)))
     known = PRESETS.get(data.name.replace("_", "-"))
@@ -173,4 +189,53 @@ def preset_for(data: Dataset) -> Preset:
             f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
             "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"
         )
+    if data.n_classes == 0:
+        return _for_targets(data.scale * rows, data.train_y[measured], length)
     return _derived(length, data.n_features)
+
+
+def _for_targets(rows: Array, y: Array, length: float) -> Preset:
+    """Settings for linear regression with these features and targets, chosen on generated data under attack."""
+    y = y.astype(np.float64)
+    middle = float(np.mean(y))
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = float(np.std(y))
+        covariances = np.mean((rows - rows.mean(axis=0)) * (y - middle)[:, None], axis=0)
+        at_zero = float(np.sqrt(np.mean(np.square(covariances))))
+    if not (0 < at_zero < math.inf and deviation < math.inf):
+        raise ValueError("data: expected features and targets that vary, and whose products are finite")
+    if abs(middle) > 10 * deviation:
+        raise ValueError(
+            f"data: expected targets whose mean is at most ten times their deviation, got {middle:.3g} and "
+            f"{deviation:.3g}; subtract the mean"
+        )
+    curvature = _rounded(_largest_eigenvalue(rows) + length / _BATCH)
+    lam = _rounded(max(0.15 * at_zero, min(0.002 * abs(middle) * curvature, 0.3 * at_zero)))
+    return Preset(
+        length,
+        admm=ADMM(
+            lam=lam,
+            beta=0.1 * curvature,
+            master_step=steps.inv_sqrt(2 * curvature, 0.1 * curvature),
+            worker_step=steps.inv_sqrt(curvature, 0.1 * curvature),
+        ),
+        rsa=RSA(lam=lam, step=steps.inv_sqrt(curvature, 0.25 * curvature)),
+        step=steps.inv_sqrt(curvature, 0.1 * curvature),
+    )
+
+
+def _largest_eigenvalue(rows: Array) -> float:
+    """Of ``mean a a^T`` with ``a = (row, 1)``, by powers."""
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1] + 1)
+    size = 1.0
+    for _ in range(30):
+        direction /= np.linalg.norm(direction)
+        outputs = rows @ direction[:-1] + direction[-1]
+        direction = np.append(outputs @ rows, outputs.sum()) / len(rows)
+        size = float(np.linalg.norm(direction))
+    return size
+
+
+def _rounded(value: float) -> float:
+    """To three digits, which no order of summation changes."""
+    return float(f"{value:.3g}")

@@ -7,38 +7,15 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._internal.arrays import Array, as_float, as_index, as_samples, prepare_out
+from byzadmm._internal.arrays import as_float, as_index, as_samples, prepare_out
 from byzadmm._internal.validation import check_real, check_threads
+from byzadmm.kernels import _models
 from byzadmm.kernels._checks import require_shape, returned
 
 __all__ = ["softmax_accuracy", "softmax_gradient", "softmax_loss", "softmax_predict"]
 
 
-def _check_bias(bias: Any) -> bool:
-    if not isinstance(bias, (bool, np.bool_)):
-        raise TypeError(f"bias: expected True or False, got {type(bias).__name__}")
-    return bool(bias)
-
-
-def _softmax_arguments(W: Any, X: Any, y: Any, idx: Any, bias: bool) -> tuple[Array, Array, Array, Array | None, bool]:
-    models = as_float(W, "W")
-    single = models.ndim == 2
-    models = models[None] if single else models
-    samples = as_samples(X)
-    if models.ndim != 3:
-        raise ValueError(f"W: expected shape (m, K, D+1) or (K, D+1), got {models.shape}")
-    if samples.ndim != 2:
-        raise ValueError(f"X: expected shape (N, D), got {samples.shape}")
-    rows = None
-    if idx is not None:
-        rows = as_index(idx, "idx")
-        rows = rows[None] if single and rows.ndim == 1 else rows
-        if rows.ndim != 2 or len(rows) != len(models):
-            raise ValueError(f"idx: expected shape ({len(models)}, B), got {rows.shape}")
-    labels = as_index(y, "y")
-    require_shape(labels, "y", (len(samples),))
-    _check_bias(bias)
-    return models, samples, labels, rows, single
+_MODEL = _models.Model(_core.softmax_gradient, _core.softmax_loss, as_index, classes=True)
 
 
 def softmax_gradient(
@@ -77,22 +54,7 @@ def softmax_gradient(
     ----------
     The stochastic gradient of ``eqxi-update``.
     """
-    models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
-    inputs = [models, samples, labels] + ([] if rows is None else [rows])
-    shape = models.shape[1:] if single else models.shape
-    result = prepare_out(out, shape, models.dtype, inputs, [W, X, y] + ([] if idx is None else [idx]))
-    target = result[None] if single else result
-    _core.softmax_gradient(
-        models,
-        samples,
-        labels,
-        rows,
-        target,
-        check_real(scale, "scale", dtype=models.dtype),
-        bool(bias),
-        check_threads(threads),
-    )
-    return returned(result, out, W)
+    return _models.gradient(_MODEL, W, X, y, idx, scale=scale, bias=bias, out=out, threads=threads)
 
 
 def softmax_loss(
@@ -113,10 +75,7 @@ def softmax_loss(
     >>> round(kernels.softmax_loss(np.zeros((2, 2)), [[3.0]], [0]), 6)  # log 2
     0.693147
     """
-    models, samples, labels, rows, single = _softmax_arguments(W, X, y, idx, bias)
-    factor, count = check_real(scale, "scale", dtype=models.dtype), check_threads(threads)
-    loss = _core.softmax_loss(models, samples, labels, rows, factor, bool(bias), count)
-    return float(loss[0]) if single else loss
+    return _models.loss(_MODEL, W, X, y, idx, scale=scale, bias=bias, threads=threads)
 
 
 def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0) -> Any:
@@ -140,9 +99,7 @@ def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, ou
     >>> kernels.softmax_predict([[1.0, 0.0], [-1.0, 0.0]], [[2.0], [-2.0]]).tolist()
     [0, 1]
     """
-    samples = as_samples(X)
-    if samples.ndim != 2:
-        raise ValueError(f"X: expected shape (N, D), got {samples.shape}")
+    samples = _models.check_samples(X)
     models = as_float(w, "w")
     if models.ndim != 2:
         raise ValueError(f"w: expected shape (K, D+1), got {models.shape}")
@@ -152,7 +109,7 @@ def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, ou
         samples,
         result,
         check_real(scale, "scale", dtype=models.dtype),
-        _check_bias(bias),
+        _models.check_bias(bias),
         check_threads(threads),
     )
     return returned(result, out, w)

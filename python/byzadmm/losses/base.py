@@ -19,6 +19,7 @@ A loss that is given as an object keeps its own seed and batch size; the dtype i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -40,12 +41,24 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of softmax regression: features (N, D), labels (N,), the workers' rows, whose labels are flipped."""
+    """The samples of a linear model: features (N, D), targets (N,), the workers' rows, whose targets are flipped.
+
+    Attributes
+    ----------
+    y, flipped : (N,)
+        Targets, and those that the workers ``poisoned`` see.
+    outputs : int
+        Number K of outputs ``z = W (scale * x, 1)``.
+    residuals : callable
+        ``(z (n, K), targets (n,)) -> dF/dz (n, K)``; it may change ``z``.
+    """
 
     x: Array
     y: Array
+    flipped: Array
     parts: list[Array]
-    n_classes: int
+    outputs: int
+    residuals: Callable[[Array, Array], Array]
     scale: float
     poisoned: frozenset[int]
     batch_size: int

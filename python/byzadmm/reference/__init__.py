@@ -13,6 +13,7 @@ from . import (
     coordinatewise,
     geometric,
     gradients,
+    linear,
     philox,
     preaggregation,
     rsa,
@@ -27,6 +28,7 @@ from .centered import *  # noqa: F403
 from .coordinatewise import *  # noqa: F403
 from .geometric import *  # noqa: F403
 from .gradients import *  # noqa: F403
+from .linear import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
 from .rsa import *  # noqa: F403
@@ -42,6 +44,7 @@ __all__ += centered.__all__
 __all__ += coordinatewise.__all__
 __all__ += geometric.__all__
 __all__ += gradients.__all__
+__all__ += linear.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
 __all__ += rsa.__all__

@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ._arrays import Array
+from .linear import least_squares_gradient, logistic_gradient
 from .philox import philox_integers, philox_normal
 from .softmax import softmax_gradient
 
-__all__ = ["quadratic_gradients", "saga_gradients", "softmax_gradients"]
+__all__ = [
+    "least_squares_gradients",
+    "logistic_gradients",
+    "quadratic_gradients",
+    "saga_gradients",
+    "softmax_gradients",
+]
 
 
 # First word of every stream, as in attacks.hpp.
@@ -64,10 +71,105 @@ def softmax_gradients(
     ----------
     Lin, Li, Ling: ``F'(x_i, xi_i)`` in ``eqxi-update``.
     """
+
+    def gradient(models: Array, labels: Array, idx: Array) -> Array:
+        W = models.reshape(len(models), n_classes, -1)
+        return softmax_gradient(W, X, labels, idx, scale=scale).reshape(models.shape)
+
+    return _drawn(gradient, y, n_classes - 1 - y, parts, batch_size, seed, poisoned, draw)
+
+
+def logistic_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    poisoned: Sequence[int] = (),
+    draw: Callable[[int], Array] | None = None,
+) -> Gradients:
+    """Mini-batch gradients of logistic regression, one batch per worker drawn with replacement.
+
+    ``g_i = F'(x_i, xi_i^k)`` with the draws of :func:`softmax_gradients`.
+
+    Parameters
+    ----------
+    X, y, parts, batch_size, scale, seed, draw
+        As in :func:`softmax_gradients`, labels 0 or 1.
+    poisoned : list of int
+        Workers that see label ``1 - y``.
+
+    Returns
+    -------
+    callable
+        ``(models, k) -> (m, d)``.
+
+    Examples
+    --------
+    >>> g = logistic_gradients(np.array([[3.0]]), np.array([1]), [np.array([0])], batch_size=1)
+    >>> g(np.zeros((1, 2)), 1)
+    array([[-1.5, -0.5]])
+    """
+
+    def gradient(models: Array, labels: Array, idx: Array) -> Array:
+        return logistic_gradient(models, X, labels, idx, scale=scale)
+
+    return _drawn(gradient, y, 1 - y, parts, batch_size, seed, poisoned, draw)
+
+
+def least_squares_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    draw: Callable[[int], Array] | None = None,
+) -> Gradients:
+    """Mini-batch gradients of linear regression, one batch per worker drawn with replacement.
+
+    ``g_i = F'(x_i, xi_i^k)`` with the draws of :func:`softmax_gradients`.
+
+    Parameters
+    ----------
+    X, y, parts, batch_size, scale, seed, draw
+        As in :func:`softmax_gradients`, real targets.
+
+    Returns
+    -------
+    callable
+        ``(models, k) -> (m, d)``.
+
+    Examples
+    --------
+    >>> g = least_squares_gradients(np.array([[3.0]]), np.array([2.5]), [np.array([0])], batch_size=1)
+    >>> g(np.array([[1.0, 0.0]]), 1)
+    array([[1.5, 0.5]])
+    """
+
+    def gradient(models: Array, targets: Array, idx: Array) -> Array:
+        return least_squares_gradient(models, X, targets, idx, scale=scale)
+
+    return _drawn(gradient, y, y, parts, batch_size, seed, (), draw)
+
+
+def _drawn(
+    gradient: Callable[[Array, Array, Array], Array],
+    y: Array,
+    flipped: Array,
+    parts: Sequence[Array],
+    batch_size: int,
+    seed: int,
+    poisoned: Sequence[int],
+    draw: Callable[[int], Array] | None,
+) -> Gradients:
+    """``gradient(models (n, d), targets (N,), rows (n, B))`` of every worker on its batch."""
     m = len(parts)
     forgers = np.array(sorted(poisoned), np.int64)
     honest = np.setdiff1d(np.arange(m), forgers)
-    flipped = n_classes - 1 - y
 
     def streams(k: int) -> Array:
         rows = [
@@ -77,14 +179,14 @@ def softmax_gradients(
         return np.stack(rows)
 
     def gradients(models: Array, k: int) -> Array:
-        W = np.broadcast_to(models, (m, models.shape[-1])).reshape(m, n_classes, -1)
+        W = np.broadcast_to(models, (m, models.shape[-1]))
         idx = streams(k) if draw is None else draw(k)
         if not len(forgers):
-            return softmax_gradient(W, X, y, idx, scale=scale).reshape(m, -1)
+            return gradient(W, y, idx)
         g = np.empty_like(W)
-        for group, labels in ((honest, y), (forgers, flipped)):
-            g[group] = softmax_gradient(W[group], X, labels, idx[group], scale=scale)
-        return g.reshape(m, -1)
+        for group, targets in ((honest, y), (forgers, flipped)):
+            g[group] = gradient(W[group], targets, idx[group])
+        return g
 
     return gradients
 

@@ -33,7 +33,7 @@ def participants(m: int, count: int, *, seed: int = 0) -> Drawn:
     Examples
     --------
     >>> participants(10, 3)(1).tolist()
-    [0, 3, 6]
+    [4, 7, 9]
     """
 
     def drawn(k: int) -> Array:

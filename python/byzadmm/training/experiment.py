@@ -156,7 +156,7 @@ class Experiment:
             if attack.poisons_labels:
                 if not hasattr(self.loss, "poisoned"):
                     raise ValueError(
-                        f"attack: {type(attack).__name__} needs a loss with labels, such as the softmax loss; got "
+                        f"attack: {type(attack).__name__} needs a loss with labels, such as softmax and logistic; got "
                         f"{type(self.loss).__name__}"
                     )
                 self.loss = self.loss.poisoned(active, None)
@@ -237,8 +237,8 @@ class Experiment:
             return LOSSES[loss](dataset, parts, self.batch_size, self.seed, threads=self.threads)
         if not isinstance(loss, Loss):
             raise TypeError(
-                f"loss: expected 'softmax', a loss of byzadmm.losses, or an object with dim, n_workers and gradient; "
-                f"got {type(loss).__name__}"
+                f"loss: expected {', '.join(map(repr, LOSSES))}, a loss of byzadmm.losses, or an object with dim, "
+                f"n_workers and gradient; got {type(loss).__name__}"
             )
         return loss
 

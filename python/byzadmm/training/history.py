@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
+from byzadmm._internal.npz import Found, under
 from byzadmm.algorithms.base import State
-from byzadmm.results import Found, Result, under
+from byzadmm.results import Result
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment

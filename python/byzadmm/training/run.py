@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from byzadmm._internal.atomic_files import prepare
+from byzadmm._internal.npz import Found, check_layout, read_npz, write_npz
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms.base import State
-from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
+from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.history import History
 from byzadmm.training.master import Master, play

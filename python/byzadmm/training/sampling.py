@@ -42,7 +42,7 @@ class Sampling:
     >>> from byzadmm.training.sampling import Sampling
     >>> sampling = Sampling(10, 0.3, seed=0)
     >>> sampling.count, [sampling.workers(k).tolist() for k in (1, 2)]
-    (3, [[0, 3, 6], [4, 6, 7]])
+    (3, [[4, 7, 9], [0, 4, 7]])
     """
 
     def __init__(self, m: int, share: float, seed: int) -> None:

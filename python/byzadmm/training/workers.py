@@ -12,7 +12,7 @@ from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array, as_float, checked_vector
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import State
-from byzadmm.attacks import Attack
+from byzadmm.attacks import HONEST, Attack
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -171,7 +171,7 @@ class Workers:
         messages = algorithm.answer(part.group, state, x0, k)
         if len(part.forging):
             part.forge(*algorithm.shown(state, messages, k), x0, state["forged"])
-            direct = getattr(self.run.attack, "sends", "message") == algorithm.message
+            direct = getattr(self.run.attack, "sends", "message") == algorithm.message and not part.alone
             messages[part.forging] = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
         return messages if len(part.own) == len(messages) else np.ascontiguousarray(messages[part.own])
 
@@ -187,6 +187,8 @@ class _Part:
         Their rows among all that are held, and those of the Byzantine ones among all Byzantine ones that are held.
     own, forging : int arrays
         Rows of the group: the workers that are not held as copies, and the Byzantine ones.
+    alone : bool
+        No regular worker was drawn, and the attack is made from their messages: the Byzantine ones send honest ones.
     """
 
     def __init__(self, workers: Workers, drawn: NDArray[np.int64], group: Group | None = None) -> None:
@@ -201,9 +203,12 @@ class _Part:
         # Attacks address workers by their places among those that take part.
         self._byzantine: list[int] = np.searchsorted(drawn, attackers).tolist()
         self._attack = run.native_attack
-        if self._attack is not None and len(drawn) < run.m and isinstance(run.attack, Attack):
-            attack = run.attack.among(drawn.tolist())
-            self._attack = attack.spec(run.algorithm, len(drawn), len(np.intersect1d(drawn, run.byzantine)))
+        q = len(np.intersect1d(drawn, run.byzantine))
+        self.alone = q == len(drawn) < run.m and getattr(run.attack, "sees", None) == "all"
+        if self.alone:
+            self._attack = HONEST
+        elif self._attack is not None and len(drawn) < run.m and isinstance(run.attack, Attack):
+            self._attack = run.attack.among(drawn.tolist()).spec(run.algorithm, len(drawn), q)
         # A custom attack with sees="own" gets NaN in the other rows; a native one does not read them, so their memory
         # is never touched.
         self._places = np.searchsorted(drawn, here)

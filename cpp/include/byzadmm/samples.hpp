@@ -1,0 +1,83 @@
+// Samples of any storage type read as rows of T, a tile of them at a time.
+#pragma once
+
+#include "byzadmm/simd.hpp"
+#include "byzadmm/views.hpp"
+
+namespace byzadmm {
+
+constexpr index_t kBatchTile = 32;
+
+namespace detail {
+
+constexpr index_t kCacheLine = 64;
+constexpr int kBlockSamples = 4;  // that a kernel takes at a time
+
+template <class T>
+constexpr index_t padded(index_t size) {
+  return (size + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
+}
+
+/// The first element at or after p that begins a cache line: vectors at multiples of a vector from it never straddle
+/// two.
+template <class T>
+inline T* line_start(T* p) {
+  const auto past = reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(kCacheLine);
+  return past == 0 ? p : p + (kCacheLine - static_cast<index_t>(past)) / static_cast<index_t>(sizeof(T));
+}
+
+template <class T, class X>
+BYZ_NOINLINE void convert_row(const void* row, index_t d, T* to) {
+  const X* from = static_cast<const X*>(row);
+  for (index_t j = 0; j < d; ++j) to[j] = static_cast<T>(from[j]);
+}
+
+/// Up to kBatchTile samples as rows of T: pointers into the data when it has that type, a converted copy otherwise.
+template <class T>
+class BatchTile {
+ public:
+  BatchTile(const SamplesAs<T>& samples, T* copy) : samples_(samples), copy_(copy) {}
+
+  /// Samples idx[0..count) (or first, first + 1, ... without idx), and the last one again up to a whole block.
+  const T* const* gather(const std::int64_t* idx, index_t first, index_t count) {
+    for (index_t s = 0; s < count; ++s) {
+      const void* from = samples_.row(idx ? static_cast<index_t>(idx[s]) : first + s);
+      if (samples_.convert) {
+        T* to = copy_ + s * padded<T>(samples_.d);
+        samples_.convert(from, samples_.d, to);
+        row_[s] = to;
+      } else {
+        row_[s] = static_cast<const T*>(from);
+      }
+    }
+    for (index_t s = count; s % kBlockSamples != 0; ++s) row_[s] = row_[count - 1];
+    return row_;
+  }
+
+ private:
+  SamplesAs<T> samples_;
+  T* copy_;
+  const T* row_[kBatchTile] = {};
+};
+
+/// Ask for the rows of a batch that is gathered soon.
+template <class T>
+inline void prefetch_rows(const SamplesAs<T>& samples, const std::int64_t* idx, index_t count) {
+  for (index_t s = 0; s < count; ++s) {
+    const char* from = static_cast<const char*>(samples.row(static_cast<index_t>(idx[s])));
+    const char* end = from + samples.row_bytes;
+    for (; from < end; from += 64) __builtin_prefetch(from);
+    __builtin_prefetch(end - 1);
+  }
+}
+
+}  // namespace detail
+
+/// Samples stored as X, read as rows of T.
+template <class T, class X>
+SamplesAs<T> samples_as(Samples<X> samples) {
+  return {reinterpret_cast<const char*>(samples.data), samples.n, samples.d,
+          samples.d * static_cast<index_t>(sizeof(X)), std::is_same_v<T, X> ? nullptr : detail::convert_row<T, X>};
+}
+
+}  // namespace byzadmm
