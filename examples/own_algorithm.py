@@ -3,6 +3,7 @@
     python examples/own_algorithm.py
 """
 
+import argparse
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,13 +37,17 @@ class MajorityVote(algorithms.Algorithm):
         state["x0"] -= self.step / np.sqrt(k) * (votes + run.rho * state["x0"])
 
 
-def main():
+def main(quick=False):
     data = datasets.load("digits")
     parts = partition.iid(data.train_y, 20, seed=0)
     for name, attack in {"no attack": None, "sign flip": attacks.SignFlip(), "Gaussian": attacks.Gaussian()}.items():
-        run = simulate(data, parts, algorithm=MajorityVote(), attack=attack, n_byzantine=8)
+        run = simulate(
+            data, parts, algorithm=MajorityVote(), attack=attack, n_byzantine=8, iterations=200 if quick else 1000
+        )
         print(f"{name:10} accuracy {run.final_accuracy():.3f}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a second: fewer iterations")
+    main(**vars(parser.parse_args()))

@@ -24,22 +24,28 @@ except ImportError as error:  # pragma: no cover - only without a build, or in t
         raise
     raise ImportError(f"byzadmm's native module is not built; run `pip install .` in the project ({error})") from error
 
+__version__ = _core.__version__
+
 from byzadmm import aggregate, aggregators, attacks, datasets, kernels, losses, partition, steps, theory
 from byzadmm.aggregate import *  # noqa: F403 - the rules are names of the package too
 from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.compare import compare
 from byzadmm.layers import flatten, unflatten
 from byzadmm.results import Result
 from byzadmm.simulation import simulate, simulate_many
+from byzadmm.study import Study
 
 __all__ = [
     "ADMM",
     "RSA",
     "SGD",
     "Result",
+    "Study",
     "__version__",
     "aggregate",
     "aggregators",
     "attacks",
+    "compare",
     "datasets",
     "flatten",
     "get_include",
@@ -53,8 +59,6 @@ __all__ = [
     "unflatten",
 ]
 __all__ += aggregate.__all__
-
-__version__ = _core.__version__
 
 
 def get_include() -> str:

@@ -1,4 +1,4 @@
-"""Partition stage: the labels of a training set in, one index array per worker out.
+"""Partition stage: the targets of a training set in, one index array per worker out.
 
 Every function returns a list of ``n_workers`` int64 arrays that together hold each of ``0..len(y)-1`` exactly once.
 """
@@ -28,8 +28,8 @@ def iid(y: npt.ArrayLike, n_workers: int, seed: int = 0) -> list[Indices]:
 
     Parameters
     ----------
-    y : (N,) integers
-        Labels; only their number matters here.
+    y : (N,)
+        Labels or real targets; only their number matters here.
     n_workers : int
         Number of workers, at most ``N``.
     seed : int
@@ -50,10 +50,10 @@ def iid(y: npt.ArrayLike, n_workers: int, seed: int = 0) -> list[Indices]:
     ----------
     Section "Numerical Experiments" of the paper: the i.i.d. setting.
     """
-    labels = _check_labels(y)
-    n_workers = _check_workers(n_workers, len(labels))
+    n = len(_check_targets(y))
+    n_workers = _check_workers(n_workers, n)
     seed = check_int(seed, "seed", low=0, high=_MAX_SEED)
-    return np.array_split(permutation(len(labels), seed), n_workers)
+    return np.array_split(permutation(n, seed), n_workers)
 
 
 def by_label(y: npt.ArrayLike, n_workers: int, per_label: int = 2, seed: int = 0) -> list[Indices]:
@@ -174,12 +174,17 @@ def _members(labels: Indices, n_classes: int, seed: int) -> list[Indices]:
     return np.split(grouped, np.cumsum(np.bincount(labels, minlength=n_classes))[:-1])
 
 
+def _check_targets(y: Any) -> npt.NDArray[Any]:
+    targets = np.asarray(y)
+    if targets.ndim != 1 or not targets.size:
+        raise ValueError(f"y: expected a non-empty 1-D array, got shape {targets.shape}")
+    return targets
+
+
 def _check_labels(y: Any) -> Indices:
-    labels = np.asarray(y)
-    if labels.ndim != 1 or not labels.size:
-        raise ValueError(f"y: expected a non-empty 1-D array, got shape {labels.shape}")
+    labels = _check_targets(y)
     if labels.dtype.kind not in "iub":
-        raise TypeError(f"y: expected integers, got {labels.dtype}")
+        raise TypeError(f"y: expected integers, the labels of a Dataset, got {labels.dtype}; iid takes any targets")
     if labels.min() < 0:
         raise ValueError(f"y: expected labels >= 0, got {labels.min()}")
     return labels.astype(np.int64, copy=False)

@@ -8,22 +8,19 @@ interval.
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 import numpy as np
 
-from byzadmm import _core
-from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
-from byzadmm.training.run import Progress, local, reporter, train
+from byzadmm.training.many import OnResult, Task, run_many
+from byzadmm.training.run import OnEvaluation, Progress, local, train
 
 __all__ = ["simulate", "simulate_many"]
 
@@ -47,10 +44,13 @@ def simulate(
     x0_init: Any = None,
     x_init: Any = None,
     first_k: int = 1,
+    local_steps: int = 1,
+    participation: float = 1.0,
     record: str | None = None,
     optimum: Any = None,
     progress: bool | Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    on_evaluation: OnEvaluation | None = None,
 ) -> Result:
     """Train with ``len(parts)`` workers, some of them Byzantine, and return the curves.
 
@@ -82,6 +82,14 @@ def simulate(
         By default what the loss says (``initial``), or zeros.
     first_k : int
         Number of the first iteration in step sizes and attacks.
+    local_steps : int
+        Steps that each worker takes on its own loss from ``x0`` in every round, with the step of the algorithm; it
+        sends ``(x0 - w) / step`` for the model ``w`` after them, so that 1 is the gradient. For SGD and algorithms with
+        ``local_step``.
+    participation : float in (0, 1]
+        Share of the workers that take part in a round, ``ceil(participation m)`` drawn for each by ``seed``. The others
+        compute nothing and send nothing: ADMM counts their last dual again, RSA and SGD exclude them. An attack and a
+        rule see the messages of those drawn, and ``f`` is the number of Byzantine ones tolerated among them.
     record : None or "trajectory"
         Keep ``x0`` (and ``x``) at every evaluation.
     optimum : (d,) array
@@ -93,6 +101,12 @@ def simulate(
         Calls are the same if their arrays have the same numbers, functions the same name, objects the same class and
         attributes. Of a symbolic link the target is replaced. A path that cannot be written is an error before the
         first iteration.
+    on_evaluation : callable
+        Called as ``on_evaluation(k, metrics)`` at every evaluation, the first at ``k = 0`` iterations done; ``metrics``
+        has its values by name ("accuracy", "loss", "consensus_gap", ...). If it returns True the run stops: the result
+        has the curves up to there and ``config["stopped"] = k``. Other return values have no effect; an exception
+        ends the run. It is called after the checkpoint is written, and a resumed run calls it for new evaluations
+        only; one that was stopped goes on.
 
     Returns
     -------
@@ -126,10 +140,12 @@ def simulate(
         x0_init=x0_init,
         x_init=x_init,
         first_k=first_k,
+        local_steps=local_steps,
+        participation=participation,
         record=record,
         optimum=optimum,
     )
-    return train(run, *local(run), progress=progress, checkpoint=checkpoint)
+    return train(run, *local(run), progress=progress, checkpoint=checkpoint, on_evaluation=on_evaluation)
 
 
 def simulate_many(
@@ -137,7 +153,7 @@ def simulate_many(
     jobs: int | None = None,
     *,
     progress: bool | Progress | None = None,
-    on_result: Callable[[int, Result | Exception], None] | None = None,
+    on_result: OnResult | None = None,
     workers: int | None = None,
 ) -> list[Result | Exception]:
     """Run many experiments side by side, one thread each. Ctrl-C ends them all.
@@ -145,7 +161,8 @@ def simulate_many(
     Parameters
     ----------
     configs : list of dict
-        Arguments of :func:`simulate`, ``dataset`` and ``parts`` included.
+        Arguments of :func:`simulate`, ``dataset`` and ``parts`` included. An ``on_evaluation`` is called in the thread
+        of its run.
     jobs : int, optional
         How many at once; by default one per CPU.
     progress : None, True or callable
@@ -172,45 +189,16 @@ def simulate_many(
     if workers is not None:
         warnings.warn("simulate_many(workers=) is deprecated: use jobs=", DeprecationWarning, stacklevel=2)
         jobs = workers
-    at_once = check_int(jobs, "jobs", low=1) if jobs is not None else (os.cpu_count() or 1)
-    cancellation = _core.Cancellation()
-    lock = threading.Lock()
-    done = [0] * len(todo)
-    # A run with an impossible number of iterations fails by itself, later.
-    wanted = [config.get("iterations", 1000) for config in todo]
-    total = sum(max(int(number), 0) for number in wanted if isinstance(number, (int, np.integer)))
-    report, close = reporter(progress)
-    results: list[Result | Exception] = [RuntimeError("not run")] * len(todo)
 
-    def run(number: int) -> Result:
-        def tick(now: int, _: int) -> None:
-            with lock:
-                done[number] = now
-                report(sum(done), total)
+    def task(config: dict[str, Any]) -> Task:
+        wanted = config.get("iterations", 1000)
+        # A run with an impossible number of iterations fails by itself, later.
+        count = max(int(wanted), 0) if isinstance(wanted, (int, np.integer)) else 0
 
-        config = {"threads": 1} | todo[number] | {"progress": tick}
-        with cancellation:
-            return simulate(config.pop("dataset", None), config.pop("parts", None), **config)
+        def run(tick: Progress) -> Result:
+            given = {"threads": 1} | config | {"progress": tick}
+            return simulate(given.pop("dataset", None), given.pop("parts", None), **given)
 
-    try:
-        with ThreadPoolExecutor(max_workers=at_once) as pool:
-            futures: dict[Future[Result], int] = {}
-            try:  # from the first submission on: Ctrl-C may come at any moment, and the pool waits for its threads
-                for number in range(len(todo)):
-                    futures[pool.submit(run, number)] = number
-                for future in as_completed(futures):
-                    number = futures[future]
-                    error = future.exception()
-                    if error is not None and not isinstance(error, Exception):
-                        raise error
-                    results[number] = error if error is not None else future.result()
-                    if on_result is not None:
-                        on_result(number, results[number])
-            except BaseException:
-                cancellation.cancel()
-                for future in futures:
-                    future.cancel()
-                raise
-    finally:
-        close()
-    return results
+        return Task(run, count)
+
+    return run_many([task(config) for config in todo], jobs, progress=progress, on_result=on_result)

@@ -21,7 +21,8 @@ def test_data_list(call, tmp_path):
     assert rows["digits"] == ["in", "the", "package", "45", "kB", "CC", "BY", "4.0"]
     assert rows["mnist"][:4] == ["not", "here", "11.6", "MB"]
     records = json.loads(call("data", "list", "--json", "--data-dir", tmp_path).out)
-    assert [record["name"] for record in records] == ["digits", "synthetic", "mnist", "covtype", "fashion-mnist"]
+    names = [record["name"] for record in records]
+    assert names == ["digits", "synthetic", "mnist", "covtype", "fashion-mnist", "cifar10"]
 
 
 def test_data_path_and_fetch(call, tmp_path):
@@ -44,7 +45,10 @@ def test_data_fetch_prints_the_files(call, monkeypatch):
         (["fetch"], "data: expected `data list`, `data fetch NAME` or `data path`"),
         (["list", "mnist"], "data: expected `data list`, `data fetch NAME` or `data path`"),
         (["drop"], "data: expected one of list, fetch, path; got 'drop'"),
-        (["fetch", "cifar"], "name: expected one of digits, synthetic, mnist, fashion-mnist, covtype; got 'cifar'"),
+        (
+            ["fetch", "cifar"],
+            "name: expected one of digits, synthetic, mnist, fashion-mnist, covtype, cifar10; got 'cifar'",
+        ),
     ],
 )
 def test_data_refuses(refused, words, message):

@@ -8,7 +8,7 @@ import pytest
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dataset", "cifar"], "dataset: expected one of digits, synthetic, mnist, fashion-mnist, covtype; got "),
+        (["--dataset", "cifar"], "dataset: expected one of digits, synthetic, mnist, fashion-mnist, covtype, cifar10"),
         (["--algorithm", "adam"], "algorithm: expected one of admm, rsa, sgd, ideal, "),
         (["--algorithm", "admm:lam=1"], "algorithm: admm takes its settings from options such as --step; got "),
         (["--attack", "frown"], "attack: expected one of alie, "),

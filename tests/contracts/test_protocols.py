@@ -129,6 +129,22 @@ def test_a_loss_by_name_gives_the_same_bits_along_every_path(loss: str, attack: 
         same_along_every_path(loss, tmp_path / f"{name}.npz", settings)
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_an_algorithm_that_knows_nothing_of_sampled_workers_has_them(name: str, tmp_path: Path) -> None:
+    data, parts = small_data(), small_parts()
+    for attack in ("none", "sign_flip", "alie", "non_finite"):
+        settings: dict[str, Any] = {"algorithm": OWN[name], "attack": ATTACKS[attack], "n_byzantine": Q}
+        settings |= {"iterations": 9, "batch_size": 4, "seed": 3, "participation": 0.6}
+        base = simulate(data, parts, threads=1, **settings)
+        assert not same_bits(base.x0, simulate(data, parts, **settings | {"participation": 1.0}).x0), attack
+        kept = tmp_path / f"{attack}.npz"
+        simulate(data, parts, checkpoint=kept, eval_every=2, **(settings | {"iterations": 4}))
+        resumed = simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
+        for run in (engines.simulate(data, parts, **settings), resumed):
+            assert same_bits(base.x0, run.x0), attack
+            assert base.eliminated == run.eliminated, attack
+
+
 def test_own_algorithms_learn_under_attack() -> None:
     """The example of 30 lines, on its own data: a vote of signs tolerates 8 of 20."""
     run = example("own_algorithm")

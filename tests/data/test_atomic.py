@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byzadmm import results
+from byzadmm._internal import npz
 from byzadmm._internal.atomic_files import prepare, replacing
 from byzadmm.datasets import _load
 from byzadmm.figures._files import write_text
@@ -23,7 +23,7 @@ from byzadmm.figures._files import write_text
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
 
 WRITERS: dict[str, Callable[[Path], object]] = {
-    "npz": lambda path: results.write_npz(path, {"a": np.zeros(3)}, {}),
+    "npz": lambda path: npz.write_npz(path, {"a": np.zeros(3)}, {}),
     "text": lambda path: write_text(path, "text"),
     "cache": lambda path: _load._write_cache(path, np.zeros((2, 2), np.int16)),
 }

@@ -131,8 +131,6 @@ def test_label_dtype_does_not_matter_and_input_is_kept(name: str) -> None:
     [
         ([], {}, ValueError, r"y: expected a non-empty 1-D array, got shape \(0,\)"),
         ([[0], [1]], {}, ValueError, r"y: expected a non-empty 1-D array, got shape \(2, 1\)"),
-        ([0.0, 1.0], {}, TypeError, "y: expected integers, got float64"),
-        ([0, -1], {}, ValueError, "y: expected labels >= 0, got -1"),
         ([0, 0, 1, 1], {"n_workers": 0}, ValueError, "n_workers: expected an integer >= 1, got 0"),
         ([0, 0, 1, 1], {"n_workers": 2.0}, TypeError, "n_workers: expected an integer, got float"),
         ([0, 0, 1, 1], {"seed": -1}, ValueError, "seed: expected an integer in .*, got -1"),
@@ -142,6 +140,21 @@ def test_label_dtype_does_not_matter_and_input_is_kept(name: str) -> None:
 def test_common_errors(name: str, y: Any, kwargs: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         SPLITTERS[name](y, **{"n_workers": 4, **kwargs})
+
+
+def test_real_targets_are_dealt_out_by_iid_alone() -> None:
+    rng = np.random.default_rng(0)
+    for y in (rng.normal(size=40), -np.arange(40), np.array(["a", "b"] * 20), [0.5, np.nan] * 20):
+        parts = partition.iid(y, 4, seed=3)
+        assert_partition(parts, 40, 4)
+        same = partition.iid(np.arange(40), 4, seed=3)
+        assert all(np.array_equal(a, b) for a, b in zip(parts, same, strict=True)), y
+    for name in ("by_label", "dirichlet"):
+        message = "y: expected integers, the labels of a Dataset, got float64; iid takes any targets"
+        with pytest.raises(TypeError, match=message):
+            SPLITTERS[name]([0.0, 1.0], 4)
+        with pytest.raises(ValueError, match="y: expected labels >= 0, got -1"):
+            SPLITTERS[name]([0, -1], 4)
 
 
 @pytest.mark.parametrize("name", ["iid", "dirichlet"])

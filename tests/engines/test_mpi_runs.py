@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from byzadmm.engines.messages import HEADER_BYTES
+from byzadmm.training.sampling import Sampling
 from support.mpi_runs import cases
 from support.mpirun import SCRIPTS, mpirun, needs_mpi, read
 
@@ -19,6 +21,13 @@ def test_every_run_has_the_bits_of_one_process(ranks: int, tmp_path: Path) -> No
     assert record["different"] == {}
     assert record["events"] == []
     assert record["count"] == len(cases()) > 100
+
+
+def test_the_master_stops_a_run(tmp_path: Path) -> None:
+    run = mpirun(3, SCRIPTS / "mpi_runs.py", "stopped", tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert read(tmp_path / "stopped0.json") == {"seen": [0, 2, 4], "stopped": 4, "different": []}
+    assert read(tmp_path / "stopped1.json") == read(tmp_path / "stopped2.json") == {"seen": []}
 
 
 def test_many_rounds_at_7850(tmp_path: Path) -> None:
@@ -39,12 +48,31 @@ def test_a_million_numbers_in_a_message(tmp_path: Path) -> None:
     assert read(tmp_path / "wide.json")["different"] == []
 
 
-def test_a_killed_master_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_only_ranks_with_a_worker_of_the_round_are_asked(tmp_path: Path) -> None:
+    run = mpirun(4, SCRIPTS / "mpi_runs.py", "sampled", tmp_path)
+    assert run.returncode == 0, run.stderr
+    sampling = Sampling(6, 1 / 3, 0)
+    drawn = [sampling.workers(k) // 2 for k in range(1, 31)]  # the ranks of those drawn, from 0
+    for name in ("own", "all"):
+        record = read(tmp_path / f"{name}.json")
+        assert record["different"] == [], name
+        assert record["report"]["events"] == [], name
+        for number, rank in enumerate(record["report"]["ranks"]):
+            rows = [int(sum(ranks == number)) for ranks in drawn]
+            follows = name == "all" and number == 2  # it holds copies of all workers
+            asked = 30 if follows else sum(count > 0 for count in rows)
+            assert (rank["asked"], rank["on_time"], rank["late"]) == (asked, asked, 0), (name, number)
+            start = HEADER_BYTES + 2 * 8
+            assert rank["bytes_up"] == start + asked * HEADER_BYTES + sum(rows) * 100 * 4, (name, number)
+
+
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_killed_master_goes_on_to_the_same_bits(share: float, tmp_path: Path) -> None:
     script = SCRIPTS / "mpi_runs.py"
-    killed = mpirun(4, script, "resume", tmp_path, 8)
+    killed = mpirun(4, script, "resume", tmp_path, 8, share)
     assert killed.returncode != 0
     assert not (tmp_path / "resume.json").exists()
-    resumed = mpirun(4, script, "resume", tmp_path, 0)
+    resumed = mpirun(4, script, "resume", tmp_path, 0, share)
     assert resumed.returncode == 0, resumed.stderr
     assert read(tmp_path / "resume.json") == {"different": [], "events": [], "rounds": 6, "finite": True}
     # one generation that goes with the master's file, and the one before: nothing piles up

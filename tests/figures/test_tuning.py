@@ -135,7 +135,7 @@ def test_tuning_errors(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"example.toml: tuning: missing"):
         figures.tune("example")
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "tried_algorithm", lambda *arguments: None)
+        patch.setattr(tuning, "tried", lambda *arguments: None)
         with pytest.raises(TypeError, match="algorithm: expected ADMM, RSA, SGD or"):
             figures.tune(digits, progress=False)
     digits.write_text(DIGITS.replace("[algorithms.rsa]", "[algorithms . rsa]"))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from byzadmm import SGD, _core, aggregate, losses, simulate, steps
-from byzadmm.results import read_npz
+from byzadmm._internal.npz import read_npz
 from support.arrays import same_bits
 from support.kernel_calls import NAMES, calls
 

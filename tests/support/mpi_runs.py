@@ -1,7 +1,7 @@
 """A script for mpirun: runs that are compared, on the master, with the same runs in one process.
 
-``python mpi_runs.py same|long|wide FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what differs is written
-into FOLDER, so that an empty list says that all is well.
+``python mpi_runs.py same|stopped|long|wide|sampled FOLDER`` and ``python mpi_runs.py resume FOLDER DIE_AFTER``; what
+differs is written into FOLDER, so that an empty list says that all is well.
 """
 
 from __future__ import annotations
@@ -58,7 +58,39 @@ def cases() -> dict[str, dict[str, Any]]:
         for wire, dtype in (("float32", "float64"), ("float64", "float32")):
             about = {"algorithm": ALGORITHMS[name], "attack": attacks.ALIE(), "wire": wire, "dtype": dtype}
             made[f"{name}, {dtype} run, {wire} wire"] = shared | about
+    sampled = {"participation": 0.4, "iterations": 9}
+    for name in ("admm", "rsa", "median", "ideal"):
+        for attack in ("gaussian", "alie", "non_finite", "duplicate"):
+            about = {"algorithm": ALGORITHMS[name], "attack": every[attack]}
+            made[f"{name} {attack}, sampled"] = shared | sampled | about
+    made["history, sampled"] = made["history"] | sampled
+    walk = {"algorithm": SGD(rule="median", step=STEP, momentum=0.9), "attack": plain, "local_steps": 3}
+    made["local steps"] = shared | walk
+    made["local steps, sampled"] = shared | sampled | walk
+    about = {"algorithm": ALGORITHMS["admm"], "attack": attacks.ALIE(), "wire": "float32", "dtype": "float64"}
+    made["sampled, float32 wire"] = shared | sampled | about
     return made
+
+
+def stopped(job: Job, folder: Path) -> None:
+    """A run that is stopped by the master after four iterations, and one more, of the same job."""
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "attack": attacks.ALIE(), "n_byzantine": Q}
+    settings |= {"iterations": 10, "eval_every": 2}
+    seen: list[int] = []
+
+    def stop(k: int, metrics: dict[str, float]) -> bool:
+        seen.append(k)
+        return k == 4
+
+    early = job.simulate(small_data(), small_parts(), on_evaluation=stop, **settings)
+    after = job.simulate(small_data(), small_parts(), **settings)
+    record: dict[str, Any] = {"seen": seen}
+    if early is not None and after is not None:
+        record["stopped"] = early.config["stopped"]
+        record["different"] = differences(after, byzadmm.simulate(small_data(), small_parts(), **settings))
+        shorter = settings | {"iterations": 4}
+        record["different"] += differences(early, byzadmm.simulate(small_data(), small_parts(), **shorter))
+    (folder / f"stopped{job.rank}.json").write_text(json.dumps(record))
 
 
 def same(job: Job, folder: Path) -> None:
@@ -99,10 +131,18 @@ def wide(job: Job, folder: Path) -> None:
     compare(job, folder, "wide", settings | {"eval_every": 2})
 
 
-def resume(job: Job, folder: Path, die_after: str) -> None:
+def sampled(job: Job, folder: Path) -> None:
+    """Two of six workers per round; the attack of the last one sees its own message alone, or all of them."""
+    settings: dict[str, Any] = {"loss": quadratic(6, 100), "algorithm": SGD(rule="median", step=STEP), "iterations": 30}
+    settings |= {"participation": 1 / 3, "n_byzantine": 1}
+    compare(job, folder, "own", settings | {"attack": attacks.SignFlip()})
+    compare(job, folder, "all", settings | {"attack": attacks.ALIE()})
+
+
+def resume(job: Job, folder: Path, die_after: str, share: str = "1") -> None:
     """With DIE_AFTER > 0 the master is killed after so many rounds; the same again goes on from the checkpoint."""
     settings: dict[str, Any] = {"algorithm": ALGORITHMS["admm"], "attack": attacks.ALIE(), "n_byzantine": Q}
-    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5}
+    settings |= {"iterations": 12, "eval_every": 3, "batch_size": 5, "participation": float(share)}
 
     def die(done: int, report: Any) -> None:
         if done == int(die_after):
@@ -118,5 +158,6 @@ def resume(job: Job, folder: Path, die_after: str) -> None:
 
 if __name__ == "__main__":
     with Job(deadline=120.0) as job:
-        {"same": same, "long": long, "wide": wide, "resume": resume}[sys.argv[1]](job, Path(sys.argv[2]), *sys.argv[3:])
+        parts = {"same": same, "stopped": stopped, "long": long, "wide": wide, "sampled": sampled, "resume": resume}
+        parts[sys.argv[1]](job, Path(sys.argv[2]), *sys.argv[3:])
     job.leave(0)

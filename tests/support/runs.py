@@ -170,6 +170,7 @@ def transcription(
     rho: float = 0.01,
     seed: int = 0,
     first_k: int = 1,
+    drawn: Any = None,
 ) -> Iterator[ref.State]:
     """The states of the NumPy twin; ``attack`` is one of byzadmm.attacks or a function of the twin's own kind."""
     m = len(x)
@@ -179,6 +180,7 @@ def transcription(
     else:
         sends_dual = getattr(attack, "sends", "") == "dual"
     common: dict[str, Any] = {"rho": rho, "attack": attack, "byzantine": byzantine, "first_k": first_k}
+    common["drawn"] = drawn
     if isinstance(algorithm, SGD):
         common |= {"rule": algorithm.rule, "f": algorithm.f, "ideal": algorithm.ideal, "momentum": algorithm.momentum}
         run = ref.train_sgd(gradients, x0, m, step=algorithm.step, **common)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzadmm import ADMM, attacks, losses, results, simulate
+from byzadmm import ADMM, attacks, losses, simulate
+from byzadmm._internal import npz
 from support.arrays import same_bits
 from support.runs import ATTACKS, KILLED, M, Q, equal_runs, quadratic, small_data, small_parts, small_run
 
@@ -106,14 +107,14 @@ def test_a_checkpoint_may_be_a_link_and_parts_of_killed_runs_go(tmp_path: Path) 
 def test_a_checkpoint_of_the_wrong_shape_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     small_run(iterations=10, checkpoint=path)
-    arrays, about = results.read_npz(path)
+    arrays, about = npz.read_npz(path)
     wrong = ({"state_x0": arrays["state_x0"][1:]}, {"curve_loss": arrays["curve_loss"][1:]}, {"more": np.zeros(1)})
     for changes in wrong:
-        results.write_npz(path, arrays | changes, about)
+        npz.write_npz(path, arrays | changes, about)
         with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (state_x0|curve_loss|more): expected"):
             small_run(iterations=2, checkpoint=path)
     for record in ({"done": "ten"}, {"seconds": None}):
-        results.write_npz(path, arrays, about | record)
+        npz.write_npz(path, arrays, about | record)
         with pytest.warns(RuntimeWarning, match="checkpoint ignored: .*run.npz: (done|seconds): expected"):
             small_run(iterations=2, checkpoint=path)
 
@@ -212,15 +213,15 @@ def flipped(content: bytes, bit: int) -> bytes:
 def test_every_byte_of_a_checkpoints_headers_may_be_wrong(tmp_path: Path) -> None:
     path, wrong = tmp_path / "run.npz", tmp_path / "wrong.npz"
     # Two arrays: the headers of more have the same form.
-    results.write_npz(path, {"one": np.arange(3.0), "two": np.ones((2, 2), np.float32)}, {"done": 5})
+    npz.write_npz(path, {"one": np.arange(3.0), "two": np.ones((2, 2), np.float32)}, {"done": 5})
     content = path.read_bytes()
-    good, same = results.read_npz(path)
+    good, same = npz.read_npz(path)
     rng = random.Random(4)
     start = content.find(b"PK\x01\x02")  # the directory at the end, then the first local header
     for place in [*range(start, len(content)), *range(60)]:
         wrong.write_bytes(flipped(content, 8 * place + rng.randrange(8)))
         with suppress(ValueError):  # the only kind of error it may be
-            arrays, about = results.read_npz(wrong)
+            arrays, about = npz.read_npz(wrong)
             assert about == same
             assert arrays.keys() == good.keys()
             assert all(same_bits(arrays[name], good[name]) for name in good)

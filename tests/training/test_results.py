@@ -6,6 +6,8 @@ import copy
 import io
 import json
 import os
+import re
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 from byzadmm import ADMM, SGD, Result, aggregators, attacks, catalogue, results, simulate
+from byzadmm._internal import npz
 from support.arrays import same_bits
 from support.runs import ALGORITHMS, Q, quadratic, small_data, small_parts
 
@@ -58,6 +61,20 @@ def test_table_has_the_columns_that_the_run_has() -> None:
     quadratics = simulate(None, None, loss=quadratic(), algorithm=ALGORITHMS["rsa"], iterations=3, optimum=np.zeros(13))
     assert list(quadratics.table()[0]) == ["iterations", "loss", "consensus_gap", "distance"]
     assert quadratics.table()[-1]["loss"] == pytest.approx(quadratic().value(quadratics.x0))
+
+
+def test_a_frame_has_the_rows_of_the_table() -> None:
+    first = run()
+    frame = first.frame()
+    assert frame.to_dict("records") == first.table()
+    assert [str(kind) for kind in frame.dtypes] == ["int64", "float64", "float64", "float64"]
+    assert frame.index.tolist() == [0, 1, 2, 3]
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=re.escape("frame: needs pandas; pip install 'byzadmm[frame]' (")):
+        run().frame()
 
 
 def test_final_accuracy_is_the_mean_from_four_fifths_of_the_run_on() -> None:
@@ -144,7 +161,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     run(checkpoint=checkpoint)
     with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no accuracy, loss, "):
         Result.load(checkpoint)
-    results.write_npz(checkpoint, {name: np.zeros(1) for name in (*CURVES, "x0")}, {})
+    npz.write_npz(checkpoint, {name: np.zeros(1) for name in (*CURVES, "x0")}, {})
     with pytest.raises(ValueError, match=r"checkpoint.npz: not a result of byzadmm \(no config, eliminated, seconds\)"):
         Result.load(checkpoint)
 
@@ -239,8 +256,8 @@ def test_sizes_and_kinds_are_checked_before_anything_is_read(kind: str, saved: P
 @pytest.mark.parametrize("kind", RECORDS)
 def test_records_of_the_wrong_kind_are_refused(kind: str, saved: Path, tmp_path: Path) -> None:
     changes, message = RECORDS[kind]
-    arrays, record = results.read_npz(saved)
-    results.write_npz(tmp_path / "hostile.npz", arrays, record | changes)
+    arrays, record = npz.read_npz(saved)
+    npz.write_npz(tmp_path / "hostile.npz", arrays, record | changes)
     with pytest.raises(ValueError, match=f"hostile.npz: {message}"):
         Result.load(tmp_path / "hostile.npz")
 
@@ -287,5 +304,5 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
 
 def test_values_that_json_does_not_know(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    results.write_npz(path, {}, {"n": np.int64(3), "v": np.arange(2), "f": float, "x": np.float32(0.5)})
-    assert results.read_npz(path) == ({}, {"n": 3, "v": [0, 1], "f": repr(float), "x": 0.5})
+    npz.write_npz(path, {}, {"n": np.int64(3), "v": np.arange(2), "f": float, "x": np.float32(0.5)})
+    assert npz.read_npz(path) == ({}, {"n": 3, "v": [0, 1], "f": repr(float), "x": 0.5})

@@ -19,12 +19,12 @@ struct Names<Even> {
   static constexpr const char* of[] = {"mid", "low", "high"};
 };
 
-/// First word of every stream of random numbers: two purposes never share a draw. user_attack and rule are drawn in
-/// Python.
-enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule };
+/// First word of every stream of random numbers: two purposes never share a draw. user_attack, rule
+/// and participation are drawn in Python.
+enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule, participation };
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch", "attack", "user_attack", "gradient_noise", "rule"};
+  static constexpr const char* of[] = {"batch", "attack", "user_attack", "gradient_noise", "rule", "participation"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, plain lines elsewhere."""
+"""A progress bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import TextIO
+
+from byzadmm._internal.notebook import CellBar, find_display
 
 __all__ = ["Bar", "remark"]
 
@@ -24,9 +26,10 @@ def remark(*lines: str, end: str = "\n") -> None:
 class Bar:
     """``update(done, total)`` as often as you like, with a function for a remark beside it; ``close()`` at the end.
 
-    On a terminal a bar of rich; when standard error is a file or a pipe, a line at most every ten seconds. ``live`` is
-    for a process whose standard error mpirun forwards, in whole lines: one line is written over five times a second on
-    the controlling terminal, which it shares with an mpirun on the same machine; without a terminal, a line a second.
+    On a terminal a bar of rich; in a notebook a bar below the cell, which stays; when standard error is a file or a
+    pipe, a line at most every ten seconds. ``live`` is for a process whose standard error mpirun forwards, in whole
+    lines: one line is written over five times a second on the controlling terminal, which it shares with an mpirun on
+    the same machine; without a terminal, a line a second.
     """
 
     PLAIN_INTERVAL, LIVE_INTERVAL, OVERWRITE_INTERVAL = 10.0, 1.0, 0.2
@@ -38,7 +41,9 @@ class Bar:
         self._terminal = _terminal(self.TERMINAL) if live else None
         self._every = self.OVERWRITE_INTERVAL if self._terminal else self.LIVE_INTERVAL if live else self.PLAIN_INTERVAL
         self._last = time.monotonic()
-        if sys.stderr is not None and sys.stderr.isatty():
+        display = None if live else find_display()
+        self._cell = None if display is None else CellBar(display, label)
+        if self._cell is None and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -57,7 +62,9 @@ class Bar:
             self._bar.start()
 
     def update(self, done: int, total: int, note: Callable[[], str] = str) -> None:
-        if self._bar is not None:
+        if self._cell is not None:
+            self._cell.show(done, total, note())
+        elif self._bar is not None:
             self._bar.update(self._task, completed=done, total=total, note=note())
         elif time.monotonic() - self._last >= self._every:
             self._last = time.monotonic()
@@ -74,6 +81,8 @@ class Bar:
             self._overwrite("")
 
     def close(self) -> None:
+        if self._cell is not None:
+            self._cell.close()
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

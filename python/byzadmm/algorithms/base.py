@@ -67,6 +67,9 @@ class Algorithm:
         What a missing message means: the worker does not count in this round, or its last message counts again.
     ideal : bool
         The Byzantine workers are excluded.
+    whole : tuple of str
+        Entries of the workers' state that are not one row per worker. Where only some of the workers take part in a
+        round, :meth:`answer` gets their rows of all other entries, and these entries as they are.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Algorithm:
     missing: ClassVar[str] = "skip"
     #: Entries of the master's state that repeat what the workers hold: a native loop in one process needs no copy.
     echoes: ClassVar[tuple[str, ...]] = ()
+    whole: ClassVar[tuple[str, ...]] = ()
     ideal: bool = False
 
     @property
@@ -112,6 +116,13 @@ class Algorithm:
     def bound(self) -> float:
         """What no element of an acceptable message exceeds in size; infinity if it need only be finite."""
         return math.inf
+
+    def local_step(self, k: int) -> float | None:
+        """Step size of the workers' local steps in round ``k``; None if this algorithm has none (``local_steps=1``).
+
+        With ``local_steps=E``, ``group.gradients`` returns the sum of the gradients along E such steps.
+        """
+        return None
 
     def worker_state(self, group: Group) -> State:
         """What the workers of ``group`` hold before the first round: arrays whose first axis is the worker.

@@ -79,6 +79,7 @@ class SGD(Algorithm):
     variance_reduction: str | None = None
 
     message: ClassVar[str] = "gradient"
+    whole: ClassVar[tuple[str, ...]] = ("saga", "saga_mean")
 
     def __post_init__(self) -> None:
         steps.check_step(self.step, "step")
@@ -137,6 +138,9 @@ class SGD(Algorithm):
         if dtype.type(self.momentum) >= 1:
             raise ValueError(f"momentum: expected a number in [0, 1) in {dtype}, got {self.momentum!r}")
 
+    def local_step(self, k: int) -> float | None:
+        return None if self.variance_reduction is not None else self.step(k)
+
     def worker_state(self, group: Group) -> State:
         state = {"g": group.zeros()}
         if self.momentum:
@@ -160,11 +164,12 @@ class SGD(Algorithm):
         return messages
 
     def _saga(self, group: Group) -> Saga:
-        made: Saga | None = group.kept.get("saga")
+        held = group.held  # the tables of all, whoever takes part in a round
+        made: Saga | None = held.kept.get("saga")
         if made is None:
             run = group.run
             assert run.samples is not None
-            made = group.kept["saga"] = Saga(run.samples, group.workers, run.dtype)
+            made = held.kept["saga"] = Saga(run.samples, held.workers, run.dtype)
         return made
 
     def master_state(self, run: Experiment) -> State:
@@ -184,7 +189,7 @@ class SGD(Algorithm):
         out = np.zeros(run.d, run.dtype)
         if not len(rows):
             return out
-        eliminated = int(np.sum(state["eliminated"] >= 0))
+        eliminated = int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0))
         if self.rule == "mean":
             _core.mean(rows, out, None, None, threads)
         elif self.rule == "median":

@@ -50,6 +50,10 @@ class Attack:
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
 
+    def among(self, workers: Sequence[int]) -> Attack:
+        """The same where the rows of messages are those of ``workers``, in this order, and not of all."""
+        return self
+
     def spec(self, algorithm: Any, m: int, q: int) -> Spec | None:
         """The native form with ``q`` of ``m`` workers Byzantine; None if there is none, and the attack is called."""
         raise TypeError(f"{type(self).__name__}: a base class, it has no native form")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -60,12 +62,18 @@ class SignFlip(Attack):
 @register
 @dataclass(frozen=True)
 class Duplicate(Attack):
-    """The message of worker ``worker``: the sample-duplicating attack of the non-i.i.d. experiments."""
+    """The message of worker ``worker``: the sample-duplicating attack of the non-i.i.d. experiments.
+
+    In a round in which that worker takes no part, the message of the next one that does.
+    """
 
     worker: int = 0
 
     def __post_init__(self) -> None:
         check_int(self.worker, "worker", low=0)
+
+    def among(self, workers: Sequence[int]) -> Duplicate:
+        return Duplicate(bisect.bisect_left(workers, self.worker) % len(workers))
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         if self.worker >= m:

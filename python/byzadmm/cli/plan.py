@@ -16,7 +16,7 @@ from byzadmm.algorithms import Algorithm
 from byzadmm.cli.options import PICTURE, run_defaults
 from byzadmm.cli.reproduce import figures
 from byzadmm.datasets import Dataset
-from byzadmm.datasets._dataset import check_scale
+from byzadmm.datasets._scaling import check_scale
 
 #: Name -> arguments of ``simulate``.
 Runs = dict[str, dict[str, Any]]

@@ -117,6 +117,20 @@ SOURCES = {
             },
         ),
     ),
+    "cifar10": Source(
+        "none stated",
+        (
+            File(
+                "cifar-10-binary.tar.gz",
+                170_052_171,
+                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                (
+                    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                    "https://cave.cs.toronto.edu/kriz/cifar-10-binary.tar.gz",
+                ),
+            ),
+        ),
+    ),
 }
 
 DIGITS = File("digits.npz", 44_637, "09a5557c1dd5f25604a6c5d622e57b53ea9b82d0645dbb0bbfbdaff650679c18", ())
@@ -195,7 +209,7 @@ def fetch(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> list[
 
     Parameters
     ----------
-    name : {"mnist", "covtype", "fashion_mnist"}
+    name : {"mnist", "covtype", "fashion_mnist", "cifar10"}
         The data set; ``"digits"`` and ``"synthetic"`` have no files to fetch and give an empty list.
     data_dir : path, optional
         As in `load`.

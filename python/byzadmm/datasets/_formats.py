@@ -7,6 +7,7 @@ import gzip
 import lzma
 import math
 import re
+import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MAX_FEATURES", "read_csv", "read_idx", "read_libsvm"]
+__all__ = ["MAX_FEATURES", "read_csv", "read_idx", "read_libsvm", "read_tar"]
 
 Array = npt.NDArray[Any]
 
@@ -24,6 +25,7 @@ _BLOCK_BYTES = 1 << 22
 _UINT8_MAGIC = 0x0800  # idx: two zero bytes, the type code of uint8, then the number of dimensions
 _MAX_DENSE_BYTES = 1 << 33
 _MAX_LINE_BYTES = 1 << 26
+_TAR_REST_BYTES = 1 << 20  # what an archive may hold beside the files that are read: headers, padding, a readme
 #: Columns of the widest table that is read: one row of it is as large as a dense array may be.
 MAX_FEATURES = _MAX_DENSE_BYTES // 4
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -129,6 +131,53 @@ def read_libsvm(path: Path, n_features: int | None) -> tuple[npt.NDArray[np.floa
     for row, column, value in zip(rows, columns, values, strict=True):
         dense[row, column] = value
     return dense, np.concatenate(labels)
+
+
+def read_tar(path: Path, sizes: dict[str, int]) -> dict[str, bytes]:
+    """Read the named files, each of exactly that size, from a compressed tar archive; nothing is written to disk."""
+    with _decompressed(path) as stream:
+        try:
+            return _tar_contents(_Bounded(stream, sum(sizes.values()) + _TAR_REST_BYTES), sizes)
+        except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+            # What tarfile raises depends on the field that is wrong.
+            raise ValueError(f"{path}: wrong tar archive: {error}") from error
+
+
+def _tar_contents(stream: _Bounded, sizes: dict[str, int]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|") as archive:
+        for member in archive:
+            if member.name not in sizes:
+                continue
+            plain, again = member.isreg() and not member.issparse(), member.name in found
+            if not plain or again or member.size != sizes[member.name]:
+                raise ValueError(
+                    f"{member.name}: expected one file of {sizes[member.name]} bytes, got "
+                    f"{'a file' if plain else 'another kind of entry'} of {member.size}{', once more' if again else ''}"
+                )
+            content = archive.extractfile(member)
+            assert content is not None
+            found[member.name] = content.read()
+    while stream.read(_BLOCK_BYTES):  # to the checksum of the compressed stream
+        pass
+    missing = [name for name in sizes if name not in found]
+    if missing:
+        raise ValueError(f"expected the files {', '.join(missing)}, got none of that name")
+    return found
+
+
+class _Bounded:
+    """A stream that refuses to give more than so many bytes, whatever it unpacks to."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        self.stream, self.limit, self.left = stream, limit, limit
+
+    def read(self, size: int) -> bytes:
+        data = self.stream.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError(f"expected at most {self.limit} bytes unpacked, got more")
+        return data
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 from importlib import resources
 from pathlib import Path
@@ -13,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from byzadmm._internal.atomic_files import replacing
-from byzadmm._internal.permutation import permutation
-from byzadmm._internal.validation import check_choice, check_int, check_real
+from byzadmm._internal.validation import check_choice, check_int
 
-from ._dataset import Dataset, Scale, check_scale, make_dataset
+from ._dataset import Dataset, check_split, make_dataset, split
 from ._files import DIGITS, NAMES, SOURCES, cache_dir, fetch, verify
-from ._formats import MAX_FEATURES, read_csv, read_idx, read_libsvm
+from ._formats import MAX_FEATURES, read_csv, read_idx, read_libsvm, read_tar
+from ._scaling import Scale, check_scale
+from ._targets import check_task, numbered
 
 __all__ = ["from_libsvm", "load"]
 
@@ -31,12 +33,19 @@ _COVTYPE_ROWS, _COVTYPE_COLUMNS, _COVTYPE_TRAIN = 581_012, 55, 465_264
 _COVTYPE_CLASSES = 7
 _IMAGE, _IMAGES_TRAIN, _IMAGES_TEST = (28, 28), 60_000, 10_000
 _IMAGE_CLASSES = 10
+_CIFAR_RECORDS, _CIFAR_PIXELS = 10_000, 3 * 32 * 32
+_CIFAR_BATCHES = (
+    *(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)),
+    "cifar-10-batches-bin/test_batch.bin",
+)
+_CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _DEFAULT_SCALE: dict[str, Scale] = {
     "digits": 1 / 16,
     "synthetic": 1.0,
     "mnist": 1 / 255,
     "covtype": "standard",
     "fashion_mnist": 1 / 255,
+    "cifar10": 1 / 255,
 }
 _SYNTHETIC_DEFAULTS = {"n_train": 2000, "n_test": 500, "n_features": 20, "n_classes": 10, "seed": 0}
 _SEPARATION = 3.0  # length of a class centre in units of the noise: about nine in ten samples can be told apart
@@ -56,7 +65,7 @@ def load(
 
     Parameters
     ----------
-    name : {"digits", "synthetic", "mnist", "covtype", "fashion_mnist"}
+    name : {"digits", "synthetic", "mnist", "covtype", "fashion_mnist", "cifar10"}
         ``digits`` is inside the package; ``synthetic`` is generated.
     data_dir : path, optional
         Folder to look in first; then ``$BYZADMM_DATA`` and the user's cache.
@@ -102,6 +111,8 @@ def load(
         return _make_synthetic(chosen, **{**known, **options})
     if name == "covtype":
         return _load_covtype(paths[0], chosen)
+    if name == "cifar10":
+        return _load_cifar(paths[0], chosen)
     return _load_images(name, paths, chosen)
 
 
@@ -112,11 +123,12 @@ def from_libsvm(
     test_fraction: float = 0.2,
     seed: int = 0,
     scale: Scale = 1.0,
+    task: str | None = None,
 ) -> Dataset:
     """Read a LIBSVM file and split it at random.
 
-    Each line is ``label index:value index:value ...`` with ascending indices from 1; the labels, in increasing order,
-    become ``0..K-1``.
+    Each line is ``label index:value index:value ...`` with ascending indices from 1. Whole numbers as labels become
+    ``0..K-1`` in increasing order, and their own values the ``classes``; if one has a fraction, all are real targets.
 
     Parameters
     ----------
@@ -130,6 +142,9 @@ def from_libsvm(
         Seed of the split.
     scale : float or {"raw", "unit", "standard"}
         As in `load`.
+    task : {"classification", "regression"}, optional
+        ``"regression"`` takes whole numbers as real targets, ``"classification"`` refuses fractions, and takes more
+        than 1000 different labels.
 
     Returns
     -------
@@ -155,17 +170,11 @@ def from_libsvm(
     path = Path(path)
     if n_features is not None:
         n_features = check_int(n_features, "n_features", low=1, high=MAX_FEATURES)
-    fraction = check_real(test_fraction, "test_fraction", low=0.0, high=1.0, strict=True)
-    seed = check_int(seed, "seed", low=0, high=_MAX_SEED)
-    scale = check_scale(scale)
+    fraction, seed = check_split(test_fraction, seed)
+    scale, task = check_scale(scale), check_task(task)
     x, written = read_libsvm(path, n_features)
-    values, y = np.unique(written, return_inverse=True)
-    n_train = len(x) - round(fraction * len(x))
-    if not 0 < n_train < len(x):
-        raise ValueError(
-            f"test_fraction: expected at least one training and one test row out of {len(x)}, got {fraction}"
-        )
-    return _split(path.name.split(".")[0], x, y, n_train, len(values), scale, seed)
+    y, n_classes, classes = numbered(written, str(path), task)
+    return _split(path.name.split(".")[0], x, y, fraction, n_classes, scale, seed, classes)
 
 
 def _load_digits(scale: Scale) -> Dataset:
@@ -173,7 +182,7 @@ def _load_digits(scale: Scale) -> Dataset:
     verify(DIGITS.name, data, DIGITS)
     with np.load(io.BytesIO(data)) as archive:
         x, y = archive["x"], archive["y"]
-    return _split("digits", x, y, _DIGITS_TRAIN, _IMAGE_CLASSES, scale, _SPLIT_SEED)
+    return _split("digits", x, y, len(x) - _DIGITS_TRAIN, _IMAGE_CLASSES, scale, _SPLIT_SEED)
 
 
 def _make_synthetic(scale: Scale, *, n_train: int, n_test: int, n_features: int, n_classes: int, seed: int) -> Dataset:
@@ -208,6 +217,23 @@ def _read_images(images: Path, labels: Path, count: int) -> tuple[Array, Array]:
     return x.reshape(count, -1), y.astype(np.int64)
 
 
+def _load_cifar(path: Path, scale: Scale) -> Dataset:
+    """Images in the published order: all of red, of green, of blue, each row by row."""
+    shape = (_CIFAR_RECORDS, 1 + _CIFAR_PIXELS)
+    batches = read_tar(path, dict.fromkeys(_CIFAR_BATCHES, math.prod(shape)))
+    x = np.empty((len(batches) * _CIFAR_RECORDS, _CIFAR_PIXELS), np.uint8)
+    y = np.empty(len(x), np.int64)
+    for i, batch in enumerate(_CIFAR_BATCHES):
+        records = np.frombuffer(batches.pop(batch), np.uint8).reshape(shape)
+        rows = slice(i * _CIFAR_RECORDS, (i + 1) * _CIFAR_RECORDS)
+        y[rows], x[rows] = records[:, 0], records[:, 1:]
+        if y[rows].max() >= len(_CIFAR_CLASSES):
+            raise ValueError(f"{path}: {batch}: expected labels in [0, {len(_CIFAR_CLASSES) - 1}], got {y[rows].max()}")
+    n_train = len(x) - _CIFAR_RECORDS
+    arrays = (x[:n_train], y[:n_train], x[n_train:], y[n_train:])
+    return make_dataset("cifar10", *arrays, len(_CIFAR_CLASSES), scale, _CIFAR_CLASSES)
+
+
 def _load_covtype(path: Path, scale: Scale) -> Dataset:
     cached = cache_dir() / f"covtype-{SOURCES['covtype'].files[0].sha256}.npz"
     table = _read_cache(cached)
@@ -219,7 +245,7 @@ def _load_covtype(path: Path, scale: Scale) -> Dataset:
     x, y = table[:, :-1], table[:, -1] - 1
     if isinstance(scale, float) or scale == "raw":
         x = x.astype(np.float32)
-    return _split("covtype", x, y, _COVTYPE_TRAIN, _COVTYPE_CLASSES, scale, _SPLIT_SEED)
+    return _split("covtype", x, y, len(x) - _COVTYPE_TRAIN, _COVTYPE_CLASSES, scale, _SPLIT_SEED)
 
 
 def _check_covtype(path: Path, table: Array) -> None:
@@ -250,8 +276,16 @@ def _write_cache(path: Path, table: Array) -> None:
             np.savez(stream, table=table)
 
 
-def _split(name: str, x: Array, y: Array, n_train: int, n_classes: int, scale: Scale, seed: int) -> Dataset:
-    order = permutation(len(x), seed)
-    head, tail = order[:n_train], order[n_train:]
-    y = y.astype(np.int64)
-    return make_dataset(name, x[head], y[head], x[tail], y[tail], n_classes, scale)
+def _split(
+    name: str,
+    x: Array,
+    y: Array,
+    n_test: int | float,
+    n_classes: int,
+    scale: Scale,
+    seed: int,
+    classes: tuple[str, ...] | None = None,
+) -> Dataset:
+    head, tail = split(len(x), n_test, seed)
+    y = y.astype(np.int64 if n_classes else np.float64)
+    return make_dataset(name, x[head], y[head], x[tail], y[tail], n_classes, scale, classes)

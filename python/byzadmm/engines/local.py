@@ -14,13 +14,14 @@ from byzadmm.engines.protocol import Event, Replies
 from byzadmm.engines.run import lead
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
+from byzadmm.training.run import OnEvaluation
 from byzadmm.training.workers import Workers
 
 __all__ = ["LocalEngine", "simulate"]
 
 
 class LocalEngine:
-    """All workers in this process, each answering every round; ``x0`` and the messages are rounded as on the wire.
+    """All workers in this process, answering in time; ``x0`` and the messages are rounded as on the wire.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ class LocalEngine:
         wire, dtype = self.experiment.wire, self.experiment.dtype
         shown = on_the_wire(x0, wire).astype(dtype, copy=False)
         answers = on_the_wire(self.workers.answer(k, shown), wire, self.experiment.shrink)
-        return Replies(answers.astype(dtype, copy=False), self._all)
+        messages, present = self.experiment.sampling.spread(k, answers.astype(dtype, copy=False))
+        return Replies(messages, self._all if present is None else present)
 
     def models(self, done: int, save: bool, deadline: float = np.inf) -> Replies | None:
         """The workers' models."""
@@ -71,13 +73,14 @@ def simulate(
     wire: str | None = None,
     watch: Callable[[int], None] | None = None,
     progress: Any = None,
+    on_evaluation: OnEvaluation | None = None,
     **settings: Any,
 ) -> Result:
     """:func:`byzadmm.simulate` round by round through :class:`LocalEngine`: what a run over MPI is compared with.
 
     Parameters
     ----------
-    dataset, parts, progress, settings
+    dataset, parts, progress, on_evaluation, settings
         As in ``byzadmm.simulate``, which alone takes ``checkpoint``.
     wire : None, "float32" or "float64"
         Round ``x0`` and the messages to this type, as if they travelled.
@@ -102,4 +105,6 @@ def simulate(
         raise TypeError("checkpoint: not taken by engines.simulate; byzadmm.simulate takes it")
     experiment = Experiment(dataset, parts, wire=wire, **settings)
     with LocalEngine(experiment) as engine:
-        return lead(experiment, engine, deadline=np.inf, progress=progress, watch=watch)
+        return lead(
+            experiment, engine, deadline=np.inf, progress=progress, on_evaluation=on_evaluation, watch=watch
+        )

@@ -83,7 +83,7 @@ class Expected(NamedTuple):
     run, round : int
         Number of the run in this job, and of the round in the run.
     first, rows : int
-        First worker and number of workers that it is for.
+        First worker and number of workers that it is for; in a round, counted among the workers that take part in it.
     dim : int
     dtype : "float32" or "float64"
     """

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 from byzadmm._internal.arrays import Array
-from byzadmm.training.master import Mask
+from byzadmm.training.sampling import Mask
 
 __all__ = ["Engine", "Event", "Replies"]
 

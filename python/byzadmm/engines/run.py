@@ -13,8 +13,9 @@ from byzadmm._internal.arrays import Array
 from byzadmm.engines.protocol import Engine, Event, Replies
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
-from byzadmm.training.master import Mask, Master, play
-from byzadmm.training.run import Progress, train
+from byzadmm.training.master import Master, play
+from byzadmm.training.run import OnEvaluation, Progress, train
+from byzadmm.training.sampling import Mask
 
 __all__ = ["lead"]
 
@@ -26,6 +27,7 @@ def lead(
     deadline: float,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress | None = None,
+    on_evaluation: OnEvaluation | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Result:
     """Train with the workers behind ``engine``: the master's side of a whole run.
@@ -36,7 +38,7 @@ def lead(
     engine : Engine
     deadline : float
         Seconds that a round waits for answers.
-    checkpoint, progress
+    checkpoint, progress, on_evaluation
         As in ``simulate``.
     watch : callable, optional
         Called after every iteration with their number so far.
@@ -84,7 +86,16 @@ def lead(
             state["x"][replies.present] = replies.messages[replies.present]
         state |= master.state()
 
-    return train(experiment, state, advance, progress=progress, checkpoint=checkpoint, begin=begin, **config)
+    return train(
+        experiment,
+        state,
+        advance,
+        progress=progress,
+        checkpoint=checkpoint,
+        on_evaluation=on_evaluation,
+        begin=begin,
+        **config,
+    )
 
 
 def _models(engine: Any) -> Callable[[int, bool, float], Replies | None]:

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from byzadmm import catalogue, steps
+from byzadmm import catalogue
 from byzadmm._internal.validation import check_real
-from byzadmm.algorithms import Algorithm
 from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import Curve
+from byzadmm.study.search import Trial, step_settings
 
-__all__ = ["Journal", "Trial", "dimensions", "replace_number", "replace_table", "tried_algorithm"]
-
-#: Parameters of one run of a search and, once it is done, its ``accuracy``.
-Trial = dict[str, float]
+__all__ = ["Journal", "dimensions", "replace_number", "replace_table"]
 
 
 def dimensions(curve: Curve) -> tuple[str, ...]:
@@ -90,30 +87,10 @@ def _checked(trials: Any) -> dict[str, dict[str, Trial]]:
     }
 
 
-def _steps(trial: Trial, n_workers: int) -> dict[str, dict[str, list[float]]]:
-    """The steps of a trial as a settings file writes them."""
-    if "slope" not in trial:
-        return {"step": {"power": [trial["step"], 0.5]}}
-    master = float(f"{n_workers * trial['beta']:.6g}")
-    return {
-        "master_step": {"inv_sqrt": [master, trial["slope"]]},
-        "worker_step": {"inv_sqrt": [trial["beta"], trial["slope"]]},
-    }
-
-
-def tried_algorithm(curve: Curve, trial: Trial, n_workers: int) -> Algorithm:
-    """The algorithm of a curve with the parameters of a trial."""
-    given: dict[str, Any] = {key: value for key, value in trial.items() if key in ("lam", "beta")}
-    for key, step in _steps(trial, n_workers).items():
-        [(name, numbers)] = step.items()
-        given[key] = getattr(steps, name)(*numbers)
-    return curve.algorithm.changed(**given)
-
-
 def replace_table(text: str, curve: Curve, trial: Trial, n_workers: int) -> str:
     """The text of a settings file with the parameters of a trial in the table of one algorithm; the rest stays."""
     new = [f"{key} = {trial[key]!r}" for key in ("lam", "beta") if key in trial]
-    for key, step in _steps(trial, n_workers).items():
+    for key, step in step_settings(trial, n_workers).items():
         [(name, numbers)] = step.items()
         new.append(f"{key} = {{ {name} = {numbers} }}")
     new.append(f"validation = {trial['accuracy']}")

@@ -11,7 +11,7 @@ from typing import Any
 from byzadmm import catalogue, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.attacks import Attack
-from byzadmm.datasets._dataset import check_scale
+from byzadmm.datasets._scaling import check_scale
 from byzadmm.figures._toml import (
     Table,
     check_count,

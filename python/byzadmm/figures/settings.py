@@ -190,7 +190,7 @@ def settings_path(name_or_path: str | Path) -> Path:
 def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None) -> list[Any]:
     """The workers' parts of the training set for one seed; ``kind`` if not the partition of the file."""
     name = kind or settings.partition
-    own = {"per_label": max(1, settings.n_workers // dataset.n_classes), "alpha": settings.alpha}
+    own = {"per_label": max(1, settings.n_workers // max(1, dataset.n_classes)), "alpha": settings.alpha}
     entry = catalogue.PARTITIONS[name]
     given = {key: own[key] for key in entry.settings}
     return list(entry.make(dataset.train_y, settings.n_workers, seed=seed, **given))

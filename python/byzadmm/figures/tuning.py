@@ -7,31 +7,24 @@ best so far. Every trial is written to a journal at once, so that a search that 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from byzadmm import catalogue, simulate_many
 from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.validation import check_int
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
-from byzadmm.figures._journal import Journal, Trial, dimensions, replace_number, replace_table, tried_algorithm
+from byzadmm.figures._journal import Journal, dimensions, replace_number, replace_table
 from byzadmm.figures.parser import load_settings
 from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, make_parts
 from byzadmm.results import Result
+from byzadmm.study.search import SIDES, Trial, propose, rounds, tried, validation_split
 
 __all__ = ["Tuned", "tune", "validation_split"]
-
-#: Largest number of samples put aside for validation; a sixth of the training set if that is less.
-VALIDATION = 5000
-_SIDES = (1.0, 0.5, 0.25)  # side of the box of each round, in parts of the whole range
-
 
 @dataclass(frozen=True)
 class Tuned:
@@ -130,7 +123,7 @@ def tune(
         journal = Journal(target.with_suffix(".tuning.json"), chosen, _describe(settings, search))
         dataset = validation_split(dataset, search.seed)
         start = 0
-        for end, side in zip(_rounds(search.budget), _SIDES, strict=True):
+        for end, side in zip(rounds(search.budget), SIDES, strict=True):
             _search_round(settings, search, chosen, dataset, journal, range(start, end), side, progress)
             start = end
         text = settings.path.read_text(encoding="utf-8")
@@ -140,41 +133,6 @@ def tune(
         write_text(target, text)
     best = {curve.name: journal.best(curve.name) for curve in chosen if curve.name in journal.trials}
     return Tuned(best, target, journal.path, _differences(load_settings(target), chosen, journal))
-
-
-def validation_split(dataset: Dataset, seed: int) -> Dataset:
-    """The data set with validation samples, cut out of the training set, in the place of the test set.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    seed : int
-
-    Returns
-    -------
-    Dataset
-        Its ``test_x`` are former training samples; the test set is not in it.
-
-    Examples
-    --------
-    >>> from byzadmm import datasets
-    >>> from byzadmm.figures.tuning import validation_split
-    >>> validation_split(datasets.load("digits"), 0)
-    Dataset('digits', train=1198, test=239, n_features=64, n_classes=10, dtype=uint8, scale=0.0625)
-    """
-    n = len(dataset.train_y)
-    order = np.random.default_rng(seed).permutation(n)
-    held = order[: min(VALIDATION, n // 6)]
-    kept = np.sort(order[len(held) :])
-    return Dataset(
-        dataset.name,
-        np.ascontiguousarray(dataset.train_x[kept]),
-        dataset.train_y[kept],
-        np.ascontiguousarray(dataset.train_x[held]),
-        dataset.train_y[held],
-        dataset.n_classes,
-        dataset.scale,
-    )
 
 
 def _choose(settings: Settings, algorithms: Sequence[str] | None) -> list[Curve]:
@@ -205,11 +163,6 @@ def _describe(settings: Settings, search: Search) -> dict[str, Any]:
     }
 
 
-def _rounds(budget: int) -> list[int]:
-    """How many trials are done after each round: half, three quarters, all."""
-    return [math.ceil(budget / 2), math.ceil(3 * budget / 4), budget]
-
-
 def _search_round(
     settings: Settings,
     search: Search,
@@ -230,7 +183,8 @@ def _search_round(
         center = max(before, key=lambda trial: trial["accuracy"]) if before else None
         for number in numbers:
             if str(number) not in known:
-                wanted.append((curve, number, _propose(curve, search, number, side, center)))
+                trial = propose(dimensions(curve), search.ranges, number, side, center, search.seed)
+                wanted.append((curve, number, trial))
     common = settings.arguments() | {
         "dataset": dataset,
         "parts": parts,
@@ -240,7 +194,7 @@ def _search_round(
         "eval_every": max(1, search.iterations // 10),
         "seed": search.seed,
     }
-    configs = [common | {"algorithm": tried_algorithm(curve, trial, settings.n_workers)} for curve, _, trial in wanted]
+    configs = [common | {"algorithm": tried(curve.algorithm, trial, settings.n_workers)} for curve, _, trial in wanted]
 
     def keep(which: int, result: Result | Exception) -> None:
         if isinstance(result, Exception):
@@ -249,25 +203,6 @@ def _search_round(
         journal.add(curve.name, number, {**trial, "accuracy": round(result.final_accuracy(), 4)})
 
     simulate_many(configs, progress=progress, on_result=keep)
-
-
-def _propose(curve: Curve, search: Search, number: int, side: float, center: Trial | None) -> Trial:
-    """A point of an evenly spread sequence, in a box of that side around the center; logarithmic in every direction."""
-    names = dimensions(curve)
-    # The additive recurrence of the generalized golden ratio fills a cube evenly at any length.
-    ratio = 2.0
-    for _ in range(30):
-        ratio = (1 + ratio) ** (1 / (len(names) + 1))
-    start = np.random.default_rng(search.seed).random(len(names))
-    trial: Trial = {}
-    for axis, name in enumerate(names):
-        low, high = (math.log(end) for end in search.ranges[name])
-        width = side * (high - low)
-        if center is not None:
-            low = min(max(math.log(center[name]) - width / 2, low), high - width)
-        value = math.exp(low + width * ((start[axis] + (number + 1) * ratio ** -(axis + 1)) % 1.0))
-        trial[name] = float(f"{value:.2g}")  # two digits are written exactly in a file, and finer ones do not matter
-    return trial
 
 
 def _differences(settings: Settings, chosen: list[Curve], journal: Journal) -> list[str]:
@@ -286,7 +221,7 @@ def _differences(settings: Settings, chosen: list[Curve], journal: Journal) -> l
         best = journal.best(curve.name)
         if len(journal.trials[curve.name]) != journal.about["budget"]:
             found.append(f"{curve.name}: {len(journal.trials[curve.name])} trials, not {journal.about['budget']}")
-        if now[curve.name].algorithm != tried_algorithm(curve, best, settings.n_workers):
+        if now[curve.name].algorithm != tried(curve.algorithm, best, settings.n_workers):
             found.append(f"{curve.name}: the parameters are not those of the best trial")
         if now[curve.name].validation != best["accuracy"]:
             found.append(f"{curve.name}: validation is {now[curve.name].validation}, best is {best['accuracy']}")

@@ -17,6 +17,7 @@ from . import (
     philox,
     preaggregation,
     rsa,
+    sampling,
     selection,
     softmax,
     training,
@@ -31,6 +32,7 @@ from .linear import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
 from .rsa import *  # noqa: F403
+from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .softmax import *  # noqa: F403
 from .training import *  # noqa: F403
@@ -46,6 +48,7 @@ __all__ += linear.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
 __all__ += rsa.__all__
+__all__ += sampling.__all__
 __all__ += selection.__all__
 __all__ += softmax.__all__
 __all__ += training.__all__

@@ -16,6 +16,7 @@ from ._arrays import Array
 from .attacks import Attack
 from .geometric import geometric_median
 from .gradients import Gradients
+from .sampling import Drawn
 
 __all__ = ["State", "train_admm", "train_rsa", "train_sgd"]
 
@@ -44,11 +45,17 @@ class State:
         self.eliminated: npt.NDArray[np.int64] = np.full(len(x), -1, np.int64)
 
     def screen(self, k: int, bound: float) -> npt.NDArray[np.bool_]:
-        """Eliminate every worker whose message is not finite or exceeds ``bound``; returns which workers take part."""
+        """Eliminate every worker whose message is not finite or exceeds ``bound``; returns which workers are left."""
         fine = (np.abs(self.sent) <= bound).all(axis=1) & np.isfinite(self.sent).all(axis=1)
         self.eliminated[~fine & (self.eliminated < 0)] = k
         heard: npt.NDArray[np.bool_] = self.eliminated < 0
         return heard
+
+    def forge(self, attack: Attack, rows: Array, k: int, forgers: Sequence[int], here: Array) -> Array:
+        """Forged messages of the workers ``forgers``, which all take part, as all workers ``here`` do."""
+        if len(here) == len(rows):
+            return attack(rows, self.x0, k, forgers)
+        return attack(rows[here], self.x0, k, np.searchsorted(here, forgers).tolist())
 
 
 def train_admm(
@@ -65,6 +72,7 @@ def train_admm(
     byzantine: Sequence[int] = (),
     sends_dual: bool = False,
     first_k: int = 1,
+    drawn: Drawn | None = None,
 ) -> Iterator[State]:
     """Stochastic ADMM under attack, as an endless generator.
 
@@ -89,6 +97,9 @@ def train_admm(
         See ``attack``.
     first_k : int
         Number of the first iteration.
+    drawn : callable, optional
+        ``k -> (n,)``: the workers that take part in round k. The master counts the last dual of the others again, as
+        this round's and the last one's; the others do not move.
 
     Yields
     ------
@@ -113,25 +124,37 @@ def train_admm(
     # The duals that the Byzantine workers would have sent: the master never receives them.
     own, own_before, forged = (np.zeros_like(x[forgers]) for _ in range(3))
     heard = s.eliminated < 0
+    here, last = np.arange(len(x)), np.zeros_like(x)  # last: what every worker sent before that, on its own account
     k = first_k
     with np.errstate(invalid="ignore", over="ignore"):
         while True:
             pull = 2 * s.sent - before
             s.x0 -= master_step(k) * (rho * s.x0 - (pull if heard.all() else pull[heard]).sum(axis=0))
+            if drawn is not None:
+                here, stays = drawn(k), s.x.copy()
+                pull = 2 * s.sent - last
             pull[forgers] = 2 * own - own_before
             pull += gradients(s.x, k)
             pull *= worker_step(k)
             s.x -= pull
             now = s.x - s.x0
-            if attack is not None and forgers:
-                own, own_before = np.clip(own + 0.5 * beta * now[forgers], -lam, lam), own
-                forged = attack(s.x, s.x0, k + 1, forgers)
-                now[forgers] = forged - s.x0
+            active = [row for row, worker in enumerate(forgers) if worker in here]
+            if attack is not None and active:
+                attackers = [forgers[row] for row in active]
+                own_before[active], own[active] = own[active], np.clip(
+                    own[active] + 0.5 * beta * now[attackers], -lam, lam
+                )
+                forged[active] = s.forge(attack, s.x, k + 1, attackers, here)
+                now[attackers] = forged[active] - s.x0
             now *= 0.5 * beta
             now += s.sent
             np.clip(now, -lam, lam, out=now)
             if sends_dual:
                 now[forgers] = forged
+            if drawn is not None:
+                last[here] = s.sent[here]
+                away = np.delete(np.arange(len(x)), here)
+                s.x[away], now[away] = stays[away], s.sent[away]
             before, s.sent = s.sent, now
             heard = s.screen(k, lam)
             yield s
@@ -150,6 +173,7 @@ def train_rsa(
     attack: Attack | None = None,
     byzantine: Sequence[int] = (),
     first_k: int = 1,
+    drawn: Drawn | None = None,
 ) -> Iterator[State]:
     """RSA under attack, as an endless generator.
 
@@ -160,6 +184,8 @@ def train_rsa(
     ----------
     gradients, x0, x, lam, rho, master_step, worker_step, attack, byzantine, first_k
         As in :func:`train_admm`; the attack replaces the models that are sent.
+    drawn : callable, optional
+        ``k -> (n,)``: the workers that take part in round k; the others do not count and do not move.
 
     Yields
     ------
@@ -183,17 +209,25 @@ def train_rsa(
     k = first_k
     with np.errstate(invalid="ignore", over="ignore"):
         while True:
-            np.copyto(s.sent, s.x)
-            if attack is not None and forgers:
-                s.sent[forgers] = attack(s.x, s.x0, k, forgers)
-            heard = s.screen(k, np.inf)
+            here = np.arange(len(x)) if drawn is None else drawn(k)
+            if drawn is None:
+                np.copyto(s.sent, s.x)
+            else:
+                s.sent[here] = s.x[here]
+            attackers = [worker for worker in forgers if worker in here]
+            if attack is not None and attackers:
+                s.sent[attackers] = s.forge(attack, s.x, k, attackers, here)
+            heard = s.screen(k, np.inf) & np.isin(np.arange(len(x)), here)
             votes = np.sign(s.sent - s.x0)
             follow = s.x0 - master_step(k) * (rho * s.x0 - lam * (votes if heard.all() else votes[heard]).sum(axis=0))
             votes[forgers] = np.sign(s.x[forgers] - s.x0)
             votes *= lam
             votes += gradients(s.x, k)
             votes *= worker_step(k)
-            s.x -= votes
+            if drawn is None:
+                s.x -= votes
+            else:
+                s.x[here] -= votes[here]
             s.x0 = follow
             yield s
             k += 1
@@ -213,6 +247,7 @@ def train_sgd(
     attack: Attack | None = None,
     byzantine: Sequence[int] = (),
     first_k: int = 1,
+    drawn: Drawn | None = None,
 ) -> Iterator[State]:
     """SGD with a rule under attack, as an endless generator; Ideal SGD uses the messages of the regular workers only.
 
@@ -234,6 +269,8 @@ def train_sgd(
         The Byzantine workers take no part.
     momentum : float
         Of the workers; 0 sends the gradients themselves.
+    drawn : callable, optional
+        ``k -> (n,)``: the workers that take part in round k; the others do not count and keep their momentum.
 
     Yields
     ------
@@ -254,22 +291,24 @@ def train_sgd(
     """
     forgers = list(byzantine) if attack is not None and not ideal else []
     s = State(x0, np.zeros((m, len(x0)), x0.dtype))
-    present = np.ones(m, np.bool_)
-    if ideal:
-        present[list(byzantine)] = False
+    excluded = list(byzantine) if ideal else []
     k = first_k
     with np.errstate(invalid="ignore", over="ignore"):
         while True:
             # Without momentum, 0 times what a diverged worker had before must not enter.
-            s.x = momentum * s.x + (1 - momentum) * gradients(s.x0, k) if momentum else gradients(s.x0, k)
+            made = momentum * s.x + (1 - momentum) * gradients(s.x0, k) if momentum else gradients(s.x0, k)
+            here = np.arange(m) if drawn is None else drawn(k)
+            present = np.isin(np.arange(m), np.setdiff1d(here, excluded))
+            s.x = made if drawn is None else np.where(present[:, None], made, s.x)
             s.sent = s.x
-            if attack is not None and forgers:
+            attackers = [worker for worker in forgers if present[worker]]
+            if attack is not None and attackers:
                 s.sent = s.x.copy()
-                s.sent[forgers] = attack(s.x, s.x0, k, forgers)
+                s.sent[attackers] = s.forge(attack, s.x, k, attackers, here)
             heard = s.screen(k, np.inf) & present
             messages = s.sent if heard.all() else s.sent[heard]
             if len(messages):
-                direction = _combine(rule, messages, f - int((s.eliminated >= 0).sum()))
+                direction = _combine(rule, messages, f - int((s.eliminated[here] >= 0).sum()))
             else:
                 direction = np.zeros_like(x0)
             s.x0 -= step(k) * (direction + rho * s.x0)

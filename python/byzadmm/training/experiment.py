@@ -21,12 +21,13 @@ from byzadmm.attacks import HONEST, Attack, Spec
 from byzadmm.catalogue.entries import LOSSES
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss, Samples
+from byzadmm.training.sampling import Sampling
 from byzadmm.training.workers import Group
 
 __all__ = ["DEFAULTS", "Experiment", "check_byzantine", "check_settings"]
 
 _MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
-
+_MAX_LOCAL_STEPS = 2**20
 
 #: The settings of a run that are plain values, each with its default.
 DEFAULTS: dict[str, Any] = {
@@ -39,7 +40,12 @@ DEFAULTS: dict[str, Any] = {
     "iterations": 1000,
     "eval_every": 50,
     "record": None,
+    "local_steps": 1,
+    "participation": 1.0,
 }
+
+# Settings that a checkpoint of a run without them does not mention.
+_LATER = {name: DEFAULTS[name] for name in ("local_steps", "participation")}
 
 _CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
     "dtype": lambda value, dtype: dtype,
@@ -51,6 +57,8 @@ _CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
     "iterations": lambda value, _: check_int(value, "iterations", low=0, high=_MAX_ITERATIONS),
     "eval_every": lambda value, _: check_int(value, "eval_every", low=1),
     "record": lambda value, _: None if value is None else check_choice(value, "record", ("trajectory",)),
+    "local_steps": lambda value, _: check_int(value, "local_steps", low=1, high=_MAX_LOCAL_STEPS),
+    "participation": lambda value, _: check_real(value, "participation", low=0.0, high=1.0, strict=True),
 }
 
 
@@ -90,6 +98,8 @@ class Experiment:
     byzantine : list of int
         The workers that attack, or that take no part in Ideal SGD; without an attack a Byzantine worker is a regular
         one.
+    sampling : Sampling
+        Who takes part in each round.
     native_loss, native_attack
         Loss and attack of the fused loop, None where only Python can compute them.
     """
@@ -103,6 +113,8 @@ class Experiment:
     iterations: int
     eval_every: int
     record: str | None
+    local_steps: int
+    participation: float
 
     def __init__(
         self,
@@ -135,6 +147,7 @@ class Experiment:
         self.loss: Any = self._make_loss(dataset, parts, loss)
         self.m = check_int(self.loss.n_workers, "loss.n_workers", low=1)
         self.d = check_int(self.loss.dim, "loss.dim", low=1)
+        self.sampling = Sampling(self.m, self.participation, self.seed)
         self.named_byzantine = check_byzantine(n_byzantine, byzantine, self.m)
         active = self.named_byzantine if attack is not None or algorithm.ideal else []
         self.byzantine = active
@@ -158,7 +171,8 @@ class Experiment:
             self.native_loss = self.loss.native_form(self.dtype, self.seed)
         algorithm.check_dtype(self.dtype)
         self._check_attack()
-        algorithm.check(self.m - (len(active) if algorithm.ideal else 0), self.m)
+        self._check_local_steps()
+        self._check_rows()
         start = self.loss.initial() if hasattr(self.loss, "initial") else np.zeros(self.d)
         self._start = checked_start(start, "loss.initial", (self.d,), self.dtype)
         self.x0_init = self._start if x0_init is None else checked_start(x0_init, "x0_init", (self.d,), self.dtype)
@@ -182,6 +196,27 @@ class Experiment:
             eliminated=state["eliminated"],
             threads=self.threads,
         )
+
+    def _check_rows(self) -> None:
+        """The algorithm must be able to work with the messages of one round."""
+        sampling = self.sampling
+        n = min(sampling.count, self.m - (len(self.byzantine) if self.algorithm.ideal else 0))
+        try:
+            self.algorithm.check(n, self.m)
+        except ValueError as error:
+            if sampling.complete:
+                raise
+            taking_part = f"participation={self.participation}: {sampling.count} of {self.m} take part in a round"
+            raise ValueError(f"{error} ({taking_part})") from error
+
+    def _check_local_steps(self) -> None:
+        if self.local_steps == 1:
+            return
+        if self.algorithm.local_step(self.first_k) is None:
+            kind = type(self.algorithm).__name__
+            raise ValueError(f"local_steps: expected 1 for {kind} with these settings, got {self.local_steps}")
+        if (self.first_k + self.iterations) * self.local_steps >= 2**63:
+            raise ValueError(f"local_steps: {self.local_steps} in {self.iterations} iterations are too many to number")
 
     def _check_attack(self) -> None:
         """Every number in an attack's settings must be finite in the dtype of the run."""
@@ -212,6 +247,11 @@ class Experiment:
         """The workers that are not Byzantine."""
         byzantine = set(self.byzantine)
         return [worker for worker in range(self.m) if worker not in byzantine]
+
+    @property
+    def plain(self) -> bool:
+        """Whether all workers take part in every round, with one gradient each: what the native loops compute."""
+        return self.sampling.complete and self.local_steps == 1
 
     @property
     def shrink(self) -> bool:
@@ -250,6 +290,8 @@ class Experiment:
             "iterations": self.iterations,
             "eval_every": self.eval_every,
             "record": self.record,
+            "local_steps": self.local_steps,
+            "participation": self.participation,
         }
 
     def fingerprint(self, config: Mapping[str, Any], state: State) -> str:
@@ -257,7 +299,9 @@ class Experiment:
 
         Functions of a user's own are known by name only, objects by class and attributes.
         """
-        same = {name: value for name, value in config.items() if name != "iterations"}
+        same = {
+            name: value for name, value in config.items() if name != "iterations" and _LATER.get(name, ...) != value
+        }
         data = self.loss.fingerprint() if hasattr(self.loss, "fingerprint") else []
         arrays = [describe(array) for array in (*state.values(), *data, self.optimum)]
         return hashlib.sha256(repr((sorted(same.items()), arrays)).encode()).hexdigest()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
+from byzadmm._internal.npz import Found, under
 from byzadmm.algorithms.base import State
-from byzadmm.results import Found, Result, under
+from byzadmm.results import Result
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -26,8 +27,8 @@ class History:
         self.trajectory: dict[str, list[Array]] = {}
         self._regular = run.regular
 
-    def evaluate(self, done: int, state: State) -> None:
-        """Measure the run after ``done`` iterations."""
+    def evaluate(self, done: int, state: State) -> dict[str, float]:
+        """Measure the run after ``done`` iterations, and return what was found."""
         x0 = state["x0"]
         with np.errstate(over="ignore", invalid="ignore"):  # a run may diverge: its curves say so
             found = self._metrics(x0)
@@ -45,6 +46,7 @@ class History:
             for name in ("x0", "x"):
                 if name in state:
                     self.trajectory.setdefault(name, []).append(state[name].copy())
+        return found
 
     def _metrics(self, x0: Array) -> dict[str, float]:
         loss = self.run.loss

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm.algorithms.base import Heard, State
+from byzadmm.training.sampling import Mask
 from byzadmm.training.workers import taken
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Mask", "Master", "message_bound", "play"]
-
-Mask = NDArray[np.bool_]
+__all__ = ["Master", "message_bound", "play"]
 
 
 def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Any, ...]]) -> None:

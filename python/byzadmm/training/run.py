@@ -9,18 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from byzadmm._internal.atomic_files import prepare
+from byzadmm._internal.npz import Found, check_layout, read_npz, write_npz
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms.base import State
-from byzadmm.results import Found, Result, check_layout, read_npz, write_npz
+from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.history import History
 from byzadmm.training.master import Master, play
 from byzadmm.training.workers import Workers
 
-__all__ = ["Advance", "Progress", "local", "reporter", "train"]
+__all__ = ["Advance", "OnEvaluation", "Progress", "local", "reporter", "train"]
 
 Progress = Callable[[int, int], None]
+#: ``f(k, metrics)`` at every evaluation; True stops the run.
+OnEvaluation = Callable[[int, dict[str, float]], Any]
 #: ``advance(state, first, count)``: iterations ``first .. first+count-1``; the arrays of ``state`` move on.
 Advance = Callable[[State, int, int], None]
 
@@ -33,7 +38,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
 
     ``stepwise`` never uses the native loop: tests compare it with this path.
     """
-    fused = None if stepwise else run.algorithm.fused(run)
+    fused = run.algorithm.fused(run) if run.plain and not stepwise else None
     master, workers = Master(run), Workers(run, range(run.m))
     state = master.state() | workers.state()
     if fused is not None:
@@ -43,7 +48,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
         master.restore(state)
         workers.restore(state)
         for k in range(first, first + count):
-            play(k, master, lambda k, x0: (workers.answer(k, x0), None))
+            play(k, master, lambda k, x0: run.sampling.spread(k, workers.answer(k, x0)))
         state |= master.state() | workers.state()
 
     return state, advance
@@ -64,6 +69,7 @@ def train(
     *,
     progress: bool | Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    on_evaluation: OnEvaluation | None = None,
     begin: Callable[[int], None] = lambda done: None,
     **config: Any,
 ) -> Result:
@@ -73,13 +79,15 @@ def train(
     ----------
     run, state, advance
         As :func:`local` gives them.
-    progress, checkpoint
+    progress, checkpoint, on_evaluation
         As in ``simulate``.
     begin : callable
         Called with the number of iterations done once the state is that of a checkpoint, or the first one.
     config
         Further entries of the result's config.
     """
+    if on_evaluation is not None and not callable(on_evaluation):
+        raise TypeError(f"on_evaluation: expected None or a callable, got {type(on_evaluation).__name__}")
     history, total = History(run), run.iterations
     about = run.describe() | config
     fingerprint = run.fingerprint(about, state) if checkpoint is not None else ""
@@ -89,19 +97,22 @@ def train(
     if checkpoint is not None and Path(checkpoint).exists():
         done, seconds = _resume(checkpoint, fingerprint, state, history, total)
         history.keep_only([k for k in history.iterations if k % run.eval_every == 0 or k == total])
-    if not history.iterations:
-        history.evaluate(0, state)
     begin(done)
     report, close = reporter(progress)
+
+    def stops(found: dict[str, float]) -> bool:
+        return on_evaluation is not None and _is_true(on_evaluation(done, found))
+
     try:
         report(done, total)
-        while done < total:
+        stopped = not history.iterations and stops(history.evaluate(0, state))
+        while done < total and not stopped:
             count = min(run.eval_every - done % run.eval_every, total - done)
             start = time.perf_counter()
             advance(state, run.first_k + done, count)
             seconds += time.perf_counter() - start
             done += count
-            history.evaluate(done, state)
+            found = history.evaluate(done, state)
             if checkpoint is not None:
                 write_npz(
                     checkpoint,
@@ -109,9 +120,17 @@ def train(
                     {"fingerprint": fingerprint, "done": done, "seconds": seconds},
                 )
             report(done, total)
+            stopped = stops(found)
     finally:
         close()
+    if done < total:
+        about["stopped"] = done
     return history.result(about, state, seconds)
+
+
+def _is_true(value: Any) -> bool:
+    """Whether ``value`` is True itself: a number or an array that a function happens to return stops nothing."""
+    return isinstance(value, (bool, np.bool_)) and bool(value)
 
 
 def _resume(path: Any, fingerprint: str, state: State, history: History, total: int) -> tuple[int, float]:

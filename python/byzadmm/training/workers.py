@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from byzadmm import _core
+from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array, as_float, checked_vector
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import State
+from byzadmm.attacks import HONEST, Attack
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Group", "Workers", "taken"]
+__all__ = ["Group", "Workers", "held_by", "taken"]
 
 _USER_ATTACK = _core.PURPOSES.index("user_attack")
 
@@ -32,10 +34,13 @@ class Group:
         Rows of the workers that take part: all, but for the Byzantine ones where the algorithm is ideal.
     kept : dict
         What an algorithm prepares once for these workers; not part of a checkpoint.
+    held : Group
+        The workers of which these take part in a round; by default this group itself.
     """
 
-    def __init__(self, run: Experiment, workers: Sequence[int]) -> None:
+    def __init__(self, run: Experiment, workers: Sequence[int], held: Group | None = None) -> None:
         self.run, self.workers = run, list(workers)
+        self.held = self if held is None else held
         absent = set(run.byzantine) if run.algorithm.ideal else set()
         self.taking_part = [row for row, worker in enumerate(self.workers) if worker not in absent]
         self.kept: dict[str, Any] = {}
@@ -63,10 +68,23 @@ class Group:
     def gradients(self, models: Array, k: int, rows: Sequence[int] | None = None) -> Array:
         """Stochastic gradients of round ``k``, (n, d), at the workers' models (n, d) or at one model (d,).
 
-        ``rows`` picks some of the workers; models are then one for all, or one per row picked.
+        ``rows`` picks some of the workers; models are then one for all, or one per row picked. With ``local_steps=E``
+        it is the sum of the gradients along E steps from there, ``(models - w) / step`` for the models ``w`` after
+        them; step e of round k draws what round ``k E + e`` of the loss draws.
         """
         run = self.run
         workers = self.workers if rows is None else [self.workers[row] for row in rows]
+        total = self._gradients(models, k * run.local_steps, workers)
+        if run.local_steps > 1:
+            step = run.dtype.type(steps.at(run.algorithm.local_step, "local_step", k, run.dtype))  # type: ignore[arg-type]
+            with np.errstate(over="ignore", invalid="ignore"):  # a worker that diverges is eliminated
+                for e in range(1, run.local_steps):
+                    total += self._gradients(models - step * total, k * run.local_steps + e, workers)
+        return total
+
+    def _gradients(self, models: Array, k: int, workers: list[int]) -> Array:
+        """The loss's gradients of ``workers`` with the draws of its round ``k``."""
+        run = self.run
         out = np.empty((len(workers), run.d), run.dtype)
         if run.native_loss is not None:
             run.native_loss.gradients(models, workers, k, out, run.threads)
@@ -80,6 +98,13 @@ class Group:
             with np.errstate(over="ignore"):  # too large for float32 is an infinity there, and eliminates its worker
                 out[row] = checked_vector(made, "loss.gradient", run.d, finite=False)
         return out
+
+
+def held_by(run: Experiment, mine: Sequence[int]) -> list[int]:
+    """The workers whose state a process with the workers ``mine`` holds: these, or all if its attackers see all."""
+    forgers = [] if run.algorithm.ideal else run.byzantine
+    looks = getattr(run.attack, "sees", "all") == "all"
+    return list(range(run.m)) if looks and not set(forgers).isdisjoint(mine) else list(mine)
 
 
 class Workers:
@@ -101,27 +126,19 @@ class Workers:
         self.mine = [check_int(worker, "mine", low=0, high=run.m - 1) for worker in mine]
         if any(a >= b for a, b in zip(self.mine, self.mine[1:], strict=False)):
             raise ValueError(f"mine: expected ascending numbers, got {self.mine}")
-        forgers = [] if run.algorithm.ideal else run.byzantine
-        looks = getattr(run.attack, "sees", "all") == "all"
-        self.held = list(range(run.m)) if looks and not set(forgers).isdisjoint(self.mine) else self.mine
+        self.held = held_by(run, self.mine)
         held = set(self.held)
-        self.byzantine = [worker for worker in forgers if worker in held]
-        self._own = np.searchsorted(self.held, self.mine)
-        self._forging = np.searchsorted(self.held, self.byzantine)
+        self.byzantine = [worker for worker in run.byzantine if worker in held and not run.algorithm.ideal]
         self.group = Group(run, self.held)
-        # Attacks address workers by number. A custom attack with sees="own" gets NaN in the other rows; a native one
-        # does not read them, so their memory is never touched.
-        self._all_rows: Array | None = None
-        if self.byzantine and len(self.held) < run.m:
-            self._all_rows = np.empty((run.m, run.d), run.dtype)
-            if run.native_attack is None:
-                self._all_rows[:] = np.nan
         q = len(self.byzantine)
         # Ideal SGD has no Byzantine workers, but the native loop keeps a place for their forged messages.
         place = len(run.byzantine) if run.algorithm.ideal else q
-        self._state: State = {"forged": np.zeros((place, run.d), run.dtype)}
-        self._state |= run.algorithm.worker_state(self.group)
+        of_workers = run.algorithm.worker_state(self.group)
+        self._state: State = {"forged": np.zeros((place, run.d), run.dtype)} | of_workers
         self._state |= run.algorithm.forger_state(self.group, q)
+        self._by_worker = of_workers.keys() - set(run.algorithm.whole)
+        self._by_forger = self._state.keys() - of_workers.keys()
+        self._everyone = _Part(self, np.arange(run.m), self.group)
 
     def state(self) -> State:
         """The arrays themselves, rows in the order of ``held`` (or ``byzantine``)."""
@@ -132,28 +149,88 @@ class Workers:
         self._state = {name: taken(state, name, old) for name, old in self._state.items()}
 
     def answer(self, k: int, x0: Array) -> Array:
-        """What these workers send in round ``k``, (len(mine), d), given the master's ``x0``; their state moves on."""
-        algorithm, group, state = self.run.algorithm, self.group, self._state
-        messages = algorithm.answer(group, state, x0, k)
-        if self.byzantine:
-            self._forge(*algorithm.shown(state, messages, k), x0)
-            direct = getattr(self.run.attack, "sends", "message") == algorithm.message
-            messages[self._forging] = algorithm.sent(group, state, state["forged"], x0, direct=direct)
-        return messages if len(self.mine) == len(self.held) else np.ascontiguousarray(messages[self._own])
+        """What these workers send in round ``k``, given the master's ``x0``; their state moves on.
 
-    def _forge(self, honest: Array, k: int, x0: Array) -> None:
-        """Forged messages of index ``k``, from the honest messages of those held."""
-        run, out = self.run, self._state["forged"]
+        One row for each of ``mine`` that takes part in the round; the state of those that do not stays as it is.
+        """
+        sampling = self.run.sampling
+        if sampling.complete:
+            return self._answer(self._everyone, self._state, k, x0)
+        part = _Part(self, sampling.workers(k))
+        if not part.group.workers:
+            return np.empty((0, self.run.d), self.run.dtype)
+        rows = dict.fromkeys(self._by_worker, part.rows) | dict.fromkeys(self._by_forger, part.forgers)
+        state = {name: array[rows[name]] if name in rows else array for name, array in self._state.items()}
+        messages = self._answer(part, state, k, x0)
+        for name, some in rows.items():
+            self._state[name][some] = state[name]
+        return messages
+
+    def _answer(self, part: _Part, state: State, k: int, x0: Array) -> Array:
+        algorithm = self.run.algorithm
+        messages = algorithm.answer(part.group, state, x0, k)
+        if len(part.forging):
+            part.forge(*algorithm.shown(state, messages, k), x0, state["forged"])
+            direct = getattr(self.run.attack, "sends", "message") == algorithm.message and not part.alone
+            messages[part.forging] = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
+        return messages if len(part.own) == len(messages) else np.ascontiguousarray(messages[part.own])
+
+
+class _Part:
+    """Those of some workers that take part in a round, and the attack of the Byzantine ones among them.
+
+    Attributes
+    ----------
+    group : Group
+        The workers held that take part.
+    rows, forgers : int arrays
+        Their rows among all that are held, and those of the Byzantine ones among all Byzantine ones that are held.
+    own, forging : int arrays
+        Rows of the group: the workers that are not held as copies, and the Byzantine ones.
+    alone : bool
+        No regular worker was drawn, and the attack is made from their messages: the Byzantine ones send honest ones.
+    """
+
+    def __init__(self, workers: Workers, drawn: NDArray[np.int64], group: Group | None = None) -> None:
+        self.run = run = workers.run
+        self.rows = np.flatnonzero(np.isin(workers.held, drawn))
+        here = np.array(workers.held, np.int64)[self.rows]
+        self.group = Group(run, here.tolist(), workers.group) if group is None else group
+        self.forgers = np.flatnonzero(np.isin(workers.byzantine, drawn))
+        attackers = np.array(workers.byzantine, np.int64)[self.forgers]
+        self.own = np.flatnonzero(np.isin(here, workers.mine))
+        self.forging = np.searchsorted(here, attackers)
+        # Attacks address workers by their places among those that take part.
+        self._byzantine: list[int] = np.searchsorted(drawn, attackers).tolist()
+        self._attack = run.native_attack
+        q = len(np.intersect1d(drawn, run.byzantine))
+        self.alone = q == len(drawn) < run.m and getattr(run.attack, "sees", None) == "all"
+        if self.alone:
+            self._attack = HONEST
+        elif self._attack is not None and len(drawn) < run.m and isinstance(run.attack, Attack):
+            self._attack = run.attack.among(drawn.tolist()).spec(run.algorithm, len(drawn), q)
+        # A custom attack with sees="own" gets NaN in the other rows; a native one does not read them, so their memory
+        # is never touched.
+        self._places = np.searchsorted(drawn, here)
+        self._all_rows: Array | None = None
+        if len(attackers) and len(here) < len(drawn):
+            self._all_rows = np.empty((len(drawn), run.d), run.dtype)
+            if self._attack is None:
+                self._all_rows[:] = np.nan
+
+    def forge(self, honest: Array, k: int, x0: Array, out: Array) -> None:
+        """Forged messages of index ``k`` into ``out``, from the honest messages of the group."""
+        run = self.run
         if self._all_rows is not None:
-            self._all_rows[self.held] = honest
+            self._all_rows[self._places] = honest
             honest = self._all_rows
-        if run.native_attack is not None:
-            _core.attack_messages(run.native_attack, honest, self.byzantine, x0, k, run.seed, out, run.threads)
+        if self._attack is not None:
+            _core.attack_messages(self._attack, honest, self._byzantine, x0, k, run.seed, out, run.threads)
             return
         assert run.attack is not None
         rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, k]))
         made = run.attack(
-            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self.byzantine), rng=rng, algorithm=run.algorithm
+            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self._byzantine), rng=rng, algorithm=run.algorithm
         )
         messages = as_float(made, "attack")
         if messages.shape != out.shape:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from byzadmm._internal.atomic_files import prepare
-from byzadmm.results import read_npz, write_npz
+from byzadmm._internal.npz import read_npz, write_npz
 from byzadmm.training.workers import Workers
 
 __all__ = ["RankCheckpoint"]

@@ -15,6 +15,7 @@ from byzadmm.engines.protocol import Event, Replies
 from byzadmm.engines.report import RankReport, RunReport
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.master import message_bound
+from byzadmm.training.workers import held_by
 
 __all__ = ["MasterEngine", "share"]
 
@@ -44,8 +45,9 @@ class MasterEngine:
         self.ranks, self.experiment, self.number, self.patience = ranks, experiment, number, patience
         self.events = ranks.events = []
         ranks.eliminated, ranks.round, ranks.seconds_checking = [], 0, 0.0
+        rows = experiment.sampling.count
         # The master keeps the answers of two rounds; those of the next go into the third.
-        self._turns = itertools.cycle([np.zeros((experiment.m, experiment.d), experiment.dtype) for _ in range(3)])
+        self._turns = itertools.cycle([np.zeros((rows, experiment.d), experiment.dtype) for _ in range(3)])
         ranks.bound = message_bound(experiment)
         self._first: Bytes = np.empty(0, np.uint8)
         self._done = 0
@@ -58,6 +60,12 @@ class MasterEngine:
             if channel.closed is not None and channel.workers:
                 self.events.append(Event(0, channel.rank, tuple(channel.workers), channel.closed, "in an earlier run"))
                 ranks.eliminated += channel.workers if channel.closed != "died" else []
+        # They hold copies of workers of other ranks, which move on in every round.
+        self._following = {
+            channel.rank
+            for channel in ranks.channels
+            if len(held_by(experiment, channel.workers)) > len(channel.workers)
+        }
         widest = max(len(channel.workers) for channel in ranks.channels) * experiment.d * experiment.dtype.itemsize
         if HEADER_BYTES + widest > _LARGEST:
             raise ValueError(f"mpi: {widest} bytes from one rank are too many for a message; use more ranks")
@@ -71,7 +79,7 @@ class MasterEngine:
         self._first = pack(Kind.START, x0[None].copy(), run=self.number, round=done, token=token)
         self.ranks.round = done
         self._restored = np.zeros((self.experiment.m, 1))
-        self._begin()
+        self._begin(self.experiment.m)
         for channel in self.ranks.channels:
             if channel.workers and channel.closed is None and channel.owed is None:
                 self._start(channel)
@@ -86,11 +94,11 @@ class MasterEngine:
                     self.events.append(Event(done, channel.rank, tuple(channel.workers), "restarted", "no saved state"))
 
     def exchange(self, k: int, x0: Array, deadline: float) -> Replies:
-        """Round ``k`` with every rank that owes no answer."""
-        ranks, report = self.ranks, self.run_report
+        """Round ``k`` with every rank that owes no answer and has a worker that takes part."""
+        ranks, report, sampling = self.ranks, self.run_report, self.experiment.sampling
         begun, checked = self._since_last(), ranks.seconds_checking
         ranks.round = k
-        present = self._begin()
+        present = self._begin(sampling.count)
         message = pack(Kind.ROUND, on_the_wire(x0, self.experiment.wire)[None], run=self.number, round=k)
         messages = next(self._turns)
         self._ask(Kind.ROUND, k, message, self.experiment.d, self.experiment.wire.name, messages)
@@ -103,7 +111,10 @@ class MasterEngine:
         report.seconds_checking += ranks.seconds_checking - checked
         report.seconds_waiting += time.perf_counter() - asked - (ranks.seconds_checking - checked)
         self._ended = time.thread_time()
-        return Replies(messages, present, eliminated, ranks.good)
+        if sampling.complete:
+            return Replies(messages, present, eliminated, ranks.good)
+        messages, present, good = (sampling.spread(k, rows)[0] for rows in (messages, present, ranks.good))
+        return Replies(messages, present, eliminated, good)
 
     def _since_last(self) -> float:
         """The time now; the processor time since the last exchange is added to ``seconds_updating``."""
@@ -118,7 +129,7 @@ class MasterEngine:
         experiment, has_models = self.experiment, self.experiment.has_models
         if not (has_models or save):
             return None
-        present = self._begin()
+        present = self._begin(experiment.m)
         models = np.zeros((experiment.m, experiment.d if has_models else 0), experiment.dtype)
         message = pack(Kind.MODELS, np.zeros((1, 0), experiment.dtype), run=self.number, round=done, save=save)
         self._ask(Kind.MODELS, done, message, models.shape[1], experiment.dtype.name, models)
@@ -132,8 +143,8 @@ class MasterEngine:
     def close(self) -> None:
         """The connections stay open: they belong to the job."""
 
-    def _begin(self) -> Array:
-        self.ranks.present, self.ranks.good = (np.zeros(self.experiment.m, np.bool_) for _ in range(2))
+    def _begin(self, rows: int) -> Array:
+        self.ranks.present, self.ranks.good = (np.zeros(rows, np.bool_) for _ in range(2))
         return self.ranks.present
 
     def _start(self, channel: Channel) -> None:
@@ -148,7 +159,12 @@ class MasterEngine:
             if channel.run != self.number:
                 behind.append(channel)
                 continue
-            owed = Expected(kind, self.number, number, channel.workers.start, len(channel.workers), dim, dtype)
+            places = channel.workers
+            if kind == Kind.ROUND:
+                places = self.experiment.sampling.places(number, channel.workers)
+                if not places and channel.rank not in self._following:
+                    continue
+            owed = Expected(kind, self.number, number, places.start, len(places), dim, dtype)
             self.ranks.ask(channel, message, owed, sink)
             channel.stats.asked += kind == Kind.ROUND
         for channel in behind:  # not waited for: they take part from the round after their answer

@@ -59,9 +59,8 @@ class WorkerRank:
                 continue
             assert workers is not None
             spent = time.perf_counter() - begun
-            self._send(
-                pack(header.kind, numbers, run=header.run, round=header.round, first=workers.mine.start, seconds=spent)
-            )
+            first = workers.first(header)
+            self._send(pack(header.kind, numbers, run=header.run, round=header.round, first=first, seconds=spent))
 
     def notify_failure(self, error: BaseException) -> None:
         """Tell the master once why this rank cannot continue; it answers nothing more until the next run."""
@@ -120,6 +119,12 @@ class RankWorkers:
         self.restored = header.round == 0 or (self._checkpoint is not None and self._checkpoint.load(self.workers))
         if not self.restored and experiment.has_models:
             self.workers.state()["x"][:] = x0
+
+    def first(self, header: Header) -> int:
+        """Where the rows of the answer are: in a round, among those of all workers that take part in it."""
+        if header.kind == Kind.ROUND:
+            return self.experiment.sampling.places(header.round, self.mine).start
+        return self.mine.start
 
     def answer(self, header: Header, message: Bytes) -> Array:
         """The numbers of the answer to a message about a round or the models."""

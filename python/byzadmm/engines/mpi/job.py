@@ -22,6 +22,7 @@ from byzadmm.engines.report import RunReport
 from byzadmm.engines.run import lead
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
+from byzadmm.training.run import OnEvaluation
 
 __all__ = ["Job"]
 
@@ -90,6 +91,7 @@ class Job:
         wire: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         watch: Callable[[int, RunReport], None] | None = None,
+        on_evaluation: OnEvaluation | None = None,
         **settings: Any,
     ) -> Result | None:
         """:func:`byzadmm.simulate` with the workers on the other ranks.
@@ -105,6 +107,8 @@ class Job:
             call after a crash continues from there, to the same bits.
         watch : callable, optional
             Called by the master after every iteration with their number and the report so far.
+        on_evaluation : callable, optional
+            As in ``byzadmm.simulate``; called by the master.
 
         Returns
         -------
@@ -134,7 +138,14 @@ class Job:
                 if watch is not None:
                     watch(done, report)
 
-            return lead(experiment, engine, deadline=self.deadline, checkpoint=checkpoint, watch=tick)
+            return lead(
+                experiment,
+                engine,
+                deadline=self.deadline,
+                checkpoint=checkpoint,
+                on_evaluation=on_evaluation,
+                watch=tick,
+            )
         finally:
             self._ranks.tell_all(pack(Kind.OVER, EMPTY, run=number))
             if self.report is not None:

@@ -1,0 +1,119 @@
+"""A comparison in one call: algorithms x attacks x numbers of Byzantine workers x partitions x seeds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from byzadmm.datasets import Dataset
+from byzadmm.study.plan import make_plan
+from byzadmm.study.run import OnEvaluation, carry_out
+from byzadmm.study.study import Study
+from byzadmm.training.run import Progress
+
+__all__ = ["compare"]
+
+
+def compare(
+    dataset: Dataset | str | None,
+    partition: Any = "iid",
+    algorithms: Any = ("ideal", "admm", "rsa", "sgd", "median", "geometric-median"),
+    attacks: Any = "sign-flip",
+    n_workers: int | None = None,
+    n_byzantine: Any = None,
+    *,
+    seeds: Any = 5,
+    iterations: int = 1000,
+    eval_every: int = 50,
+    loss: Any = None,
+    tune: Any = None,
+    progress: bool | Progress | None = None,
+    on_evaluation: OnEvaluation | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    **settings: Any,
+) -> Study:
+    """Train with every algorithm under every attack, side by side, and return all results.
+
+    Parameters
+    ----------
+    dataset : Dataset, name or None
+        A name of ``byzadmm data list``; None with a loss that is an object.
+    partition : name, function, list of index arrays, or a list or dict of these
+        "iid", "by-label", "dirichlet:0.3"; ``f(labels, n_workers, seed)``; or the samples of every worker. With a name
+        or a function every seed has a partition of its own.
+    algorithms : name, algorithm, rule, or a list or dict of these
+        "admm", "rsa", "ideal", "krum", "nnm+trimmed-mean", with the catalogue's settings for the data; an Algorithm; a
+        function or an object of ``byzadmm.aggregators``, for SGD with that rule. A rule that takes ``f`` and has none
+        gets the number of Byzantine workers of its cell. The keys of a dict are labels.
+    attacks : None, name, attack, function, or a list or dict of these
+        "sign-flip", "gaussian:std=50", "none", ``attacks.ALIE()``, or any attack that ``simulate`` takes.
+    n_workers : int, optional
+        By default 20, or the number of index arrays.
+    n_byzantine : int or list of int, optional
+        By default two fifths of the workers.
+    seeds : int or list of int
+        So many seeds from 0 on, or these: of partition, batches, attack and rule.
+    iterations, eval_every : int
+    loss : None, name, loss, class or function
+        None: softmax regression, or least squares for data with real targets. A class of ``byzadmm.losses`` or a
+        function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object serves
+        all runs and has its own samples, batches and seed.
+    tune : int or dict, optional
+        Search the settings of every algorithm first, with so many trials per setting searched, on samples set aside
+        from the training set, under the first attack (:func:`byzadmm.study.search.tuned`). A dict has ``budget`` and
+        more.
+    progress : None, True or callable
+        One bar for all runs; a callable gets (iterations done, total).
+    on_evaluation : callable
+        As in ``simulate``; the metrics have the cell's "algorithm", "attack", "n_byzantine", "partition" and "seed"
+        too. Returning True stops that run. It is called in several threads.
+    checkpoint : path, optional
+        A folder for results and states. The same call after a crash goes on; a call with more algorithms, attacks or
+        seeds runs only those. A function counts by its name and code, without the functions that it calls.
+    jobs : int, optional
+        How many runs at once; by default one per CPU.
+    **settings
+        Further arguments of ``simulate`` for all runs: ``batch_size``, ``rho``, ``dtype``, ``local_steps``...
+
+    Returns
+    -------
+    Study
+        Runs that fail, and algorithms that do not tolerate as many Byzantine workers, are in ``missing`` with the
+        reason; the others are not affected. If all fail, the first error is raised.
+
+    Examples
+    --------
+    >>> import byzadmm
+    >>> from byzadmm import attacks
+    >>> def drift(messages, *, x0, k, byzantine, rng, algorithm):
+    ...     return messages[byzantine] + 1.0
+    >>> study = byzadmm.compare("digits", algorithms=["ideal", "krum"], attacks=[None, attacks.ALIE(), drift], seeds=2,
+    ...                         n_byzantine=[4, 8], iterations=100)
+    >>> study
+    <Study digits: 2 algorithms x 3 attacks x 2 numbers of attackers x 2 seeds, 24 of 24 runs>
+    >>> bool(study.finals(algorithm="ideal", attack="drift").mean() > 0.8)
+    True
+    """
+    plan = make_plan(
+        dataset,
+        partition,
+        algorithms=algorithms,
+        attacks=attacks,
+        n_workers=n_workers,
+        n_byzantine=n_byzantine,
+        seeds=seeds,
+        loss=loss,
+        iterations=iterations,
+        eval_every=eval_every,
+        **settings,
+    )
+    running: dict[str, Any] = {"jobs": jobs, "progress": progress, "checkpoint": checkpoint}
+    found: dict[str, dict[str, float]] = {}
+    if tune is not None:
+        from byzadmm.study.search import tuned
+
+        plan, found = tuned(plan, tune, **running)
+    study = carry_out(plan, on_evaluation=on_evaluation, **running)
+    study.tuned = found
+    return study

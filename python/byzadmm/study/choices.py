@@ -1,0 +1,215 @@
+"""The values of a study's axes: names, objects and functions to named choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from byzadmm import catalogue
+from byzadmm._internal.arrays import is_array
+from byzadmm._internal.description import describe, settings_of
+from byzadmm._internal.validation import check_int
+from byzadmm.aggregators import Aggregator
+from byzadmm.algorithms import SGD, Algorithm
+from byzadmm.attacks import Attack
+from byzadmm.datasets import Dataset
+
+__all__ = [
+    "AlgorithmChoice",
+    "Choice",
+    "Parts",
+    "choose_algorithms",
+    "choose_attacks",
+    "choose_numbers",
+    "choose_partitions",
+]
+
+#: Samples of every worker.
+Parts = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of an axis: its name in rows, its label in pictures, and the value."""
+
+    name: str
+    label: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class AlgorithmChoice(Choice):
+    """An algorithm; ``value(q)`` makes it for ``q`` Byzantine workers.
+
+    ``kind`` is its name in the catalogue, which has its color and line, or its own name.
+    """
+
+    kind: str = ""
+
+
+def choose_algorithms(
+    given: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]
+) -> list[AlgorithmChoice]:
+    """The algorithms of a study.
+
+    Parameters
+    ----------
+    given : name, Algorithm, rule, or a list or dict of them
+        A name of the catalogue ("admm", "krum", "nnm+trimmed-mean"); an Algorithm, or a class of them; a function or an
+        object of ``byzadmm.aggregators``, which stands for SGD with that rule. The keys of a dict are labels.
+    dataset : Dataset or None
+    preset : callable
+        Gives the settings of the catalogue for the data; called if a name or a rule needs them.
+    """
+    labels, items = _items(given, "algorithms")
+    choices = [_algorithm(item, dataset, preset) for item in items]
+    if labels is not None:
+        choices = [
+            AlgorithmChoice(label, label, one.value, one.kind) for label, one in zip(labels, choices, strict=True)
+        ]
+    return _unlike(choices, items, "algorithms")
+
+
+def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
+    if isinstance(item, str):
+        name = item.strip()
+        made = catalogue.make_algorithm(name, preset(), 0)  # an error about the name now, not in every cell
+        kind, label = catalogue.label_of(made.describe())
+        label = catalogue.LABELS.get(catalogue.hyphenated(name), name if ":" in name else label)
+        return AlgorithmChoice(name, label, lambda q: catalogue.make_algorithm(name, preset(), q), kind)
+    if isinstance(item, type) and issubclass(item, Algorithm):
+        item = item.for_dataset(dataset) if hasattr(item, "for_dataset") and dataset is not None else item()
+    elif callable(item) and not isinstance(item, Algorithm):
+        name = catalogue.hyphenated(item.rule) if isinstance(item, Aggregator) else _name_of(item)
+        return AlgorithmChoice(
+            name, catalogue.LABELS.get(name, name), SGD(rule=item, step=preset().step).declaring, name
+        )
+    if not isinstance(item, Algorithm):
+        raise TypeError(f"algorithms: expected a name, an algorithm or a rule, got {type(item).__name__}")
+    kind, label = catalogue.label_of(item.describe())
+    if kind == type(item).__name__.lower() and kind not in catalogue.algorithms():  # a user's own
+        kind = label = type(item).__name__
+    return AlgorithmChoice(kind, label, item.declaring, kind)
+
+
+def choose_attacks(given: Any) -> list[Choice]:
+    """The attacks of a study: None, a name with settings, an object, a function, or a list or dict of them."""
+    labels, items = _items(given, "attacks")
+    choices = []
+    for item in items:
+        attack = catalogue.make_attack(item) if isinstance(item, str) else item
+        if attack is not None and not callable(attack):
+            raise TypeError(f"attacks: expected a name, an attack, a function or None, got {type(item).__name__}")
+        if attack is None:
+            choices.append(Choice("none", "no attack", None))
+            continue
+        own = type(attack).__name__
+        name = catalogue.hyphenated(own) if isinstance(attack, Attack) else _name_of(attack)
+        typed = item.strip() if isinstance(item, str) else name
+        choices.append(Choice(typed, own if own.isupper() and typed == name else typed, attack))
+    if labels is not None:
+        choices = [Choice(label, label, one.value) for label, one in zip(labels, choices, strict=True)]
+    return _unlike(choices, items, "attacks")
+
+
+def choose_numbers(given: Any, what: str, *, low: int, high: int) -> list[int]:
+    """One integer, or a list of different ones."""
+    items = list(given) if isinstance(given, (Iterable, np.ndarray)) and not isinstance(given, str) else [given]
+    numbers = [check_int(item, what, low=low, high=high) for item in items]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(f"{what}: expected different numbers, at least one; got {items}")
+    return numbers
+
+
+def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, default: int) -> tuple[list[Choice], int]:
+    """The partitions of a study, each a function of the seed, and the number of workers.
+
+    Parameters
+    ----------
+    given : name, function, list of index arrays, or a list or dict of these
+        A function is called as ``f(labels, n_workers, seed)``.
+    dataset : Dataset
+    n_workers : int or None
+        None: as many as there are index arrays, or ``default``.
+    default : int
+    """
+    if not isinstance(given, Mapping) and _is_parts(given):
+        given = [given]
+    labels, items = _items(given, "partition")
+    lengths = {len(item) for item in items if _is_parts(item)}
+    if len(lengths) > 1 or (n_workers is not None and lengths - {n_workers}):
+        wanted = "as many index arrays in each" if n_workers is None else f"{n_workers} index arrays, one per worker"
+        raise ValueError(f"partition: expected {wanted}, got {' and '.join(map(str, sorted(lengths)))}")
+    m = n_workers if n_workers is not None else next(iter(lengths), default)
+    choices = [_partition(item, dataset, m) for item in items]
+    if labels is not None:
+        choices = [Choice(label, label, one.value) for label, one in zip(labels, choices, strict=True)]
+    return _unlike(choices, items, "partition"), m
+
+
+def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
+    if isinstance(item, str):
+        name, settings = catalogue.parse(item, "partition", catalogue.PARTITIONS)
+        entry = catalogue.PARTITIONS[name]
+        if "per_label" in entry.settings:
+            settings = {"per_label": max(1, m // max(1, dataset.n_classes))} | settings
+        settings = {**entry.settings, **settings}
+        label = {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
+        label = f"Dirichlet({settings['alpha']:g})" if name == "dirichlet" else label
+        return Choice(item.strip(), label, lambda seed: entry.make(dataset.train_y, m, seed=seed, **settings))
+    if callable(item):
+        return Choice(_name_of(item), _name_of(item), lambda seed: list(item(dataset.train_y, m, seed)))
+    if _is_parts(item):
+        return Choice("given", "given", lambda seed: item)
+    raise TypeError(
+        f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
+    )
+
+
+def _is_parts(given: Any) -> bool:
+    """Whether it is a list of index arrays: of lists of whole numbers, not of names or of such lists."""
+
+    def is_indices(item: Any) -> bool:
+        if is_array(item):
+            return np.ndim(item) == 1
+        return isinstance(item, (list, tuple, range)) and all(isinstance(one, (int, np.integer)) for one in item)
+
+    return isinstance(given, (list, tuple)) and bool(given) and all(map(is_indices, given))
+
+
+def _items(given: Any, what: str) -> tuple[list[str] | None, list[Any]]:
+    """Labels, if there are any, and values."""
+    if isinstance(given, Mapping):
+        labels, items = [str(label) for label in given], list(given.values())
+    else:
+        labels, items = None, list(given) if isinstance(given, (list, tuple)) else [given]
+    if not items:
+        raise ValueError(f"{what}: expected at least one, got none")
+    return labels, items
+
+
+def _name_of(part: Any) -> str:
+    name = getattr(part, "__name__", type(part).__name__)
+    return str(name)
+
+
+def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
+    """The choices; an object whose name another choice has gets the settings in which such objects differ added."""
+    made = []
+    for choice, item in zip(choices, items, strict=True):
+        same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
+        if len(same) > 1 and not isinstance(item, (str, list, tuple)):
+            held = [settings_of(one) for one in same if not isinstance(one, (str, list, tuple))]
+            own = settings_of(item)
+            differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
+            words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
+            choice = replace(choice, name=f"{choice.name} ({words})", label=f"{choice.label} ({words})")
+        made.append(choice)
+    names = [choice.name for choice in made]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
+    return made

@@ -1,0 +1,213 @@
+"""What a study runs: its axes, its cells, and the arguments of every run, checked before anything runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple
+
+from byzadmm import catalogue
+from byzadmm._internal.validation import check_choice, check_int
+from byzadmm.algorithms import Algorithm
+from byzadmm.datasets import Dataset
+from byzadmm.losses.base import Loss
+from byzadmm.study.choices import Choice, choose_algorithms, choose_attacks, choose_numbers, choose_partitions
+from byzadmm.training.experiment import DEFAULTS, check_settings
+from byzadmm.training.sampling import Sampling
+
+__all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
+
+#: What the runs of a study differ in.
+AXES = ("algorithm", "attack", "n_byzantine", "partition", "seed")
+
+_WORKERS = 20
+
+
+class Cell(NamedTuple):
+    """A run's place in a study: a value of every axis, by name."""
+
+    algorithm: str
+    attack: str
+    n_byzantine: int
+    partition: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a study.
+
+    Attributes
+    ----------
+    title : str
+    axes : dict
+        Axis -> its values by name, in order.
+    runs : dict
+        Cell -> the arguments of ``simulate``, or why it cannot run. Cells that share one dict are one run. A ``loss``
+        among the arguments may be a function ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
+    settings : dict
+        What all runs have in common, for people.
+    labels : dict
+        Axis -> name -> what it is called in pictures.
+    kinds : dict
+        Algorithm -> its name in the catalogue, for its color and line.
+    ideal : tuple of str
+        The algorithms that exclude the Byzantine workers.
+    """
+
+    title: str
+    axes: dict[str, list[Any]]
+    runs: dict[Cell, dict[str, Any] | str]
+    settings: dict[str, Any] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    ideal: tuple[str, ...] = ()
+
+
+def make_plan(
+    dataset: Dataset | str | None,
+    partition: Any = "iid",
+    *,
+    algorithms: Any,
+    attacks: Any = None,
+    n_workers: int | None = None,
+    n_byzantine: Any = None,
+    seeds: Any = 5,
+    loss: Any = None,
+    **settings: Any,
+) -> Plan:
+    """The plan of a comparison; arguments as in :func:`byzadmm.compare`."""
+    data = load(dataset)
+    _check_loss(loss, data)
+    common = _plain(settings)
+    if data is None:
+        m = loss.n_workers
+        if n_workers not in (None, m):
+            raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
+        partitions = [Choice("given", "given", lambda seed: None)]
+    else:
+        fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
+        if _is_object(loss):
+            fixed, partition = loss.n_workers, "iid"
+        partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
+        if _is_object(loss):  # it has its own samples
+            partitions = [Choice("given", "given", lambda seed: None)]
+    algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
+    attack_choices = choose_attacks(attacks)
+    numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
+    seed_list = list(range(check_int(seeds, "seeds", low=1))) if not isinstance(seeds, (list, tuple, range)) else seeds
+    seed_list = choose_numbers(seed_list, "seeds", low=0, high=2**64 - 1)
+    parts = {(one.name, seed): one.value(seed) for one in partitions for seed in seed_list}
+    if data is not None and not _is_object(loss):
+        common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
+    else:
+        common["loss"] = loss
+    sampled = Sampling(m, common.get("participation", 1.0), 0).count
+    runs: dict[Cell, dict[str, Any] | str] = {}
+    for algorithm, q in product(algorithm_choices, numbers):
+        made, illegal = _legal(algorithm, q, m, sampled)
+        for one, seed in product(partitions, seed_list):
+            arguments = {"dataset": data, "parts": parts[one.name, seed], "seed": seed, "n_byzantine": q}
+            arguments |= common | {"algorithm": made, "attack": None}
+            for attack in attack_choices:
+                cell = Cell(algorithm.name, attack.name, q, one.name, seed)
+                # An ideal algorithm hears no Byzantine worker: one run for all attacks.
+                alone = made is not None and made.ideal
+                runs[cell] = illegal or (arguments if alone else arguments | {"attack": attack.value})
+    axes: dict[str, list[Any]] = {
+        "algorithm": [one.name for one in algorithm_choices],
+        "attack": [one.name for one in attack_choices],
+        "n_byzantine": numbers,
+        "partition": [one.name for one in partitions],
+        "seed": seed_list,
+    }
+    chosen: dict[str, list[Any]] = {
+        "algorithm": algorithm_choices,
+        "attack": attack_choices,
+        "partition": list(partitions),
+    }
+    return Plan(
+        title=data.name if data is not None else type(loss).__name__,
+        axes=axes,
+        runs={cell: runs[cell] for values in product(*axes.values()) for cell in [Cell(*values)]},
+        settings=_shown(data, m, common),
+        labels={axis: {one.name: one.label for one in ones} for axis, ones in chosen.items()},
+        kinds={one.name: one.kind for one in algorithm_choices},
+        ideal=tuple(dict.fromkeys(cell.algorithm for cell, run in runs.items() if _is_ideal(run))),
+    )
+
+
+def _legal(choice: Choice, q: int, m: int, sampled: int) -> tuple[Algorithm | None, str]:
+    """The algorithm for ``q`` Byzantine ones of ``m`` workers, or why ``sampled`` messages per round are too few."""
+    try:
+        made: Algorithm = choice.value(q)
+        made.check(min(sampled, m - (q if made.ideal else 0)), m)
+    except ValueError as error:
+        return None, str(error)
+    return made, ""
+
+
+def load(dataset: Any) -> Dataset | None:
+    """The data set itself, or that of a name of the catalogue, scaled as its settings there want it."""
+    if isinstance(dataset, str):
+        name = catalogue.dataset_name(dataset)
+        return catalogue.load_dataset(name, scale=catalogue.PRESETS[name].scale)
+    if dataset is not None and not isinstance(dataset, Dataset):
+        raise TypeError(f"dataset: expected a Dataset, a name or None, got {type(dataset).__name__}")
+    return dataset
+
+
+def _check_loss(loss: Any, data: Dataset | None) -> None:
+    if data is None and not _is_object(loss):
+        raise TypeError("dataset: None goes with a loss that is an object")
+    if isinstance(loss, str):
+        check_choice(loss, "loss", catalogue.LOSSES)
+    elif loss is not None and not _is_object(loss) and not callable(loss):
+        raise TypeError(f"loss: expected a name, a loss, or a function that makes one; got {type(loss).__name__}")
+
+
+def _is_object(loss: Any) -> bool:
+    return not isinstance(loss, type) and isinstance(loss, Loss)  # a class has the members too, and makes a loss
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of ``simulate`` for all runs, the plain ones checked here: they would fail in every cell."""
+    for name in ("dataset", "parts", "algorithm", "attack", "byzantine", "seed", "checkpoint", "progress"):
+        if name in settings:
+            raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
+    check_settings(**{name: value for name, value in settings.items() if name in DEFAULTS})
+    return dict(settings)
+
+
+def _preset(data: Dataset | None) -> catalogue.Preset:
+    if data is None:
+        raise ValueError("algorithms: names take their settings from the data set; without one, give objects")
+    return catalogue.preset_for(data)
+
+
+def _is_ideal(run: dict[str, Any] | str) -> bool:
+    return not isinstance(run, str) and bool(run["algorithm"].ideal)
+
+
+def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str, Any]:
+    """What all runs have in common: the data, the loss, and the settings that are not left at their defaults."""
+    loss = common["loss"]
+    shown: dict[str, Any] = {}
+    if data is not None:
+        kind = f"{data.n_classes} classes" if data.n_classes else "real targets"
+        shown["dataset"] = f"{data.name}: {len(data.train_y)} training and {len(data.test_y)} test samples"
+        shown["dataset"] += f", {data.n_features} features, {kind}"
+    shown |= {"n_workers": m, "loss": _loss_name(loss)}
+    always = ("iterations", "eval_every", "batch_size", "rho", "dtype")
+    settings = {**DEFAULTS, **{name: value for name, value in common.items() if name != "loss"}}
+    return shown | {
+        name: value for name, value in settings.items() if name in always or value != DEFAULTS.get(name, value)
+    }
+
+
+def _loss_name(loss: Any) -> str:
+    if isinstance(loss, str):
+        return loss
+    return repr(loss) if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))

@@ -1,0 +1,149 @@
+"""The curves of a study: a panel per attack, mean and range over the seeds, one legend for all panels."""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.atomic_files import save_picture
+from byzadmm._internal.validation import check_choice
+from byzadmm.results import Result
+from byzadmm.study.study import HIGHER
+
+if TYPE_CHECKING:
+    from byzadmm.study.study import Study
+
+__all__ = ["draw_curves", "literal", "save"]
+
+_AXES_LABELS = {
+    "iterations": "iterations",
+    "bytes": "bytes sent and received by all workers",
+    "seconds": "seconds spent in iterations",
+}
+_METRIC_LABELS = {"accuracy": "test accuracy", "loss": "training loss", "test_loss": "test loss"}
+
+
+def draw_curves(
+    study: Study, path: str | os.PathLike[str] | None = None, *, metric: str | None = None, x: str = "iterations"
+) -> Figure:
+    """The picture of :meth:`byzadmm.Study.plot`."""
+    name = study.metric(metric)
+    check_choice(x, "x", _AXES_LABELS)
+    attacks = study.axes["attack"]
+    others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
+    figure = Figure(figsize=(1.9 + 3.4 * len(attacks), 0.9 + 2.7 * len(others)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
+    low, high = _limits(study, name)
+    panels[0, 0].set_ylim(low, high)
+    for (q, partition), row in zip(others, panels, strict=True):
+        for attack, ax in zip(attacks, row, strict=True):
+            _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
+            ax.set_title(literal(_title(study, attack, q, partition)), fontsize=10)
+    for ax in panels[-1]:
+        ax.set_xlabel(_AXES_LABELS[x])
+    for row in panels:
+        row[0].set_ylabel(literal(_METRIC_LABELS.get(name, name.replace("_", " "))))
+    found = [ax.get_legend_handles_labels() for ax in panels.flat]
+    handles = {label: handle for pair in found for handle, label in zip(*pair, strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2)
+    figure.suptitle(literal(study.title), fontsize=11)
+    return save(figure, path)
+
+
+def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
+    """The figure, written to ``path`` if there is one: the same numbers give the same file."""
+    if path is not None:
+        is_svg = os.fspath(path).lower().endswith(".svg")
+        with matplotlib.rc_context({"svg.hashsalt": "byzadmm"}):
+            save_picture(figure, path, dpi=150, **({"metadata": {"Date": None}} if is_svg else {}))
+    return figure
+
+
+def literal(text: str) -> str:
+    """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _title(study: Study, attack: str, q: int, partition: str) -> str:
+    """What tells this panel from the others, in as many lines as that takes."""
+    words = [study.label("attack", attack)]
+    more = [study.label("n_byzantine", q)] if len(study.axes["n_byzantine"]) > 1 else []
+    more += [study.label("partition", partition)] if len(study.axes["partition"]) > 1 else []
+    return "\n".join([*words, ", ".join(more)] if more else words)
+
+
+def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) -> None:
+    looks = study.styles()
+    for place, name in enumerate(study.axes["algorithm"]):
+        cells = [cell for cell in study.cells(algorithm=name, **fixed) if cell in study.results]
+        curves = [study.results[cell].metrics.get(metric) for cell in cells]
+        lengths = [len(study.results[cell].iterations) for cell in cells]
+        if not cells or any(curve is None for curve in curves):
+            continue
+        # Runs that were stopped early: as far as all seeds go.
+        shown = min(lengths)
+        values = np.array([curve[:shown] for curve in curves if curve is not None])
+        places = np.mean([_places(study.results[cell], x)[:shown] for cell in cells], axis=0)
+        look, ideal = looks[name], name in study.ideal
+        with np.errstate(invalid="ignore", over="ignore"):  # a run may diverge
+            mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+        if len(values) > 1:
+            ax.fill_between(places, low, high, color=look.color, alpha=0.15, linewidth=0)
+        ax.plot(
+            places,
+            mean,
+            color=look.color,
+            linestyle=look.line,
+            marker=look.marker,
+            markevery=(place % max(1, shown // 6), max(1, shown // 6)),
+            markersize=4.5,
+            linewidth=1.6,
+            label=literal(study.label("algorithm", name)),
+            zorder=3 if ideal else 2,  # dotted: what it coincides with stays visible
+        )
+    ax.margins(x=0.01)
+    ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def _limits(study: Study, metric: str) -> tuple[float, float]:
+    """The vertical axis of all panels: what the curves show after their first twentieth, but for runs that diverged.
+
+    A run that is worse at its end than at its start would leave nothing of the others to see; it leaves the picture.
+    """
+    if metric == "accuracy":
+        return 0.0, 1.0
+    sign = 1 if metric in HIGHER else -1
+    shown = []
+    for result in study.results.values():
+        curve = result.metrics.get(metric)
+        if curve is not None and len(curve) > 1 and sign * curve[-1] >= sign * curve[0]:
+            shown.append(curve[20 * result.iterations >= result.iterations[-1]])
+    values = np.concatenate(shown) if shown else np.zeros(1)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    room = 0.08 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def _places(result: Result, x: str) -> Array:
+    """Where the evaluations of a run are on the axis ``x``."""
+    k: Array = result.iterations.astype(np.float64)
+    if x == "iterations" or not len(k) or k[-1] == 0:
+        return k
+    if x == "seconds":
+        k *= result.seconds / k[-1]
+        return k
+    config = result.config
+    m = config["n_workers"] - (len(config["byzantine"]) if config["algorithm"].get("ideal") else 0)
+    taking_part = math.ceil(config.get("participation", 1.0) * m)
+    k *= 2.0 * taking_part * config["dim"] * np.dtype(config["dtype"]).itemsize
+    return k

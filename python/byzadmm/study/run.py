@@ -1,0 +1,174 @@
+"""The runs of a plan, carried out side by side; finished ones are kept in a folder and not repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm.losses.base import Loss
+from byzadmm.results import Result
+from byzadmm.simulation import simulate
+from byzadmm.study.identity import Identity, code_digest
+from byzadmm.study.plan import Cell, Plan
+from byzadmm.study.study import Missing, Study
+from byzadmm.training.experiment import DEFAULTS
+from byzadmm.training.many import Task, run_many
+from byzadmm.training.run import Progress
+
+__all__ = ["OnEvaluation", "carry_out"]
+
+OnEvaluation = Callable[[int, dict[str, Any]], Any]
+
+
+def carry_out(
+    plan: Plan,
+    *,
+    jobs: int | None = None,
+    progress: bool | Progress | None = None,
+    on_evaluation: OnEvaluation | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_result: Callable[[Study, Cell], None] = lambda study, cell: None,
+) -> Study:
+    """Run what a plan asks for and is not in the folder ``checkpoint`` yet.
+
+    Parameters
+    ----------
+    plan : Plan
+    jobs, progress, on_evaluation, checkpoint
+        As in :func:`byzadmm.compare`.
+    on_result : callable
+        Gets the study, as far as it is, and the cell whose run has just ended. After Ctrl-C, which is raised, it is
+        what remains of the study.
+    """
+    begun = time.perf_counter()
+    study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    shared: dict[int, list[Cell]] = {}
+    for cell, arguments in plan.runs.items():
+        study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
+        if not isinstance(arguments, str):
+            shared.setdefault(id(arguments), []).append(cell)
+    folder = None if checkpoint is None else Folder(checkpoint, on_evaluation)
+    waiting: list[list[Cell]] = []
+
+    def keep(cells: list[Cell], result: Result | Exception) -> None:
+        for cell in cells:
+            if isinstance(result, Exception):
+                study.missing[cell] = Missing("failed", f"{type(result).__name__}: {result}")
+            else:
+                study.results[cell] = result
+                del study.missing[cell]
+        study.seconds = time.perf_counter() - begun
+        on_result(study, cells[0])
+
+    for cells in shared.values():
+        found = folder.find(plan.runs[cells[0]]) if folder is not None else None
+        if found is None:
+            waiting.append(cells)
+        else:
+            keep(cells, found)
+    errors: list[Exception] = []
+
+    def ended(number: int, result: Result | Exception) -> None:
+        if isinstance(result, Exception):
+            errors.append(result)
+        keep(waiting[number], result)
+
+    threads = max(1, (os.cpu_count() or 1) // max(1, len(waiting)))
+    tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder) for cells in waiting]
+    run_many(tasks, jobs, progress=progress, on_result=ended)
+    study.seconds = time.perf_counter() - begun
+    if errors and not study.results:
+        raise errors[0]
+    if errors:
+        warnings.warn(
+            f"{len(errors)} of {len(shared)} runs failed, the first with {type(errors[0]).__name__}: {errors[0]}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    if folder is not None:
+        for cell, result in study.results.items():
+            study.files[cell] = folder.file(plan.runs[cell], result).name
+        study.save(folder.path)
+    return study
+
+
+def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation | None, folder: Folder | None) -> Task:
+    def run(tick: Progress) -> Result:
+        given = {"threads": threads} | arguments | {"progress": tick}
+        loss = given["loss"]
+        if isinstance(loss, type) or not isinstance(loss, (str, Loss)):
+            batch_size = given.get("batch_size", DEFAULTS["batch_size"])
+            given["loss"] = loss(given["dataset"], given["parts"], batch_size=batch_size, seed=given["seed"])
+        if on_evaluation is not None:
+            given["on_evaluation"] = lambda k, metrics: on_evaluation(k, {**metrics, **cell._asdict()})
+        if folder is not None:
+            given["checkpoint"] = folder.state(arguments)
+        result = simulate(given.pop("dataset"), given.pop("parts"), **given)
+        result.x = None  # m models per run would fill the memory
+        if folder is not None:
+            folder.keep(arguments, result)
+        return result
+
+    return Task(run, int(arguments.get("iterations", DEFAULTS["iterations"])))
+
+
+class Folder:
+    """The results of finished runs, and the states of others, each in a file named by what was run.
+
+    Parameters
+    ----------
+    path : path
+        Made if it is not there.
+    on_evaluation : callable or None
+        A run that it has stopped is found again only with the same function.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], on_evaluation: OnEvaluation | None) -> None:
+        self.path = Path(path)
+        for name in ("results", "states"):
+            prepare_folder(self.path / name, "checkpoint")
+        prepare(self.path / "study.json", "checkpoint")
+        self._identity = Identity()
+        self._names: dict[int, str] = {}
+        self._stopper = code_digest(on_evaluation)[:8] or "none"
+
+    def _name(self, arguments: Any) -> str:
+        if id(arguments) not in self._names:
+            counted = {name: value for name, value in arguments.items() if name != "threads"}
+            self._names[id(arguments)] = self._identity.digest(counted)
+        return self._names[id(arguments)]
+
+    def _files(self, arguments: Any) -> tuple[Path, Path]:
+        name = self._name(arguments)
+        return self.path / "results" / f"{name}.npz", self.path / "results" / f"{name}-{self._stopper}.npz"
+
+    def find(self, arguments: Any) -> Result | None:
+        """The result of these arguments, if it is there and whole."""
+        for path in self._files(arguments):
+            try:
+                return Result.load(path)
+            except FileNotFoundError:
+                continue
+            except ValueError as error:
+                warnings.warn(f"checkpoint: a result is computed anew: {error}", RuntimeWarning, stacklevel=4)
+        return None
+
+    def state(self, arguments: Any) -> Path:
+        """Where the run with these arguments keeps its state."""
+        return self.path / "states" / f"{self._name(arguments)}.npz"
+
+    def file(self, arguments: Any, result: Result) -> Path:
+        """Where the result of these arguments is kept."""
+        return self._files(arguments)["stopped" in result.config]
+
+    def keep(self, arguments: Any, result: Result) -> None:
+        """Write a result; its state is not needed any more."""
+        result.save(self.file(arguments, result))
+        with contextlib.suppress(OSError):
+            self.state(arguments).unlink()

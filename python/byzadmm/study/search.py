@@ -1,0 +1,254 @@
+"""Search of step sizes and penalties: the points that are tried, and the search that comes before a comparison.
+
+A trial trains on a part of the training set and is scored on the rest of it; the test set is never read. Half of the
+trials are spread over the whole range, the others over boxes around the best so far.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from byzadmm import catalogue, steps
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.validation import check_choice, check_int
+from byzadmm.algorithms import Algorithm
+from byzadmm.datasets import Dataset
+from byzadmm.study.plan import Cell, Plan
+from byzadmm.study.run import carry_out
+from byzadmm.study.study import HIGHER, Study
+from byzadmm.training.experiment import DEFAULTS
+from byzadmm.training.run import Progress
+
+__all__ = ["SIDES", "Trial", "propose", "rounds", "step_settings", "tried", "tuned", "validation_split"]
+
+#: Parameters of one trial and, once it is done, its score.
+Trial = dict[str, float]
+#: Largest number of samples put aside for validation; a sixth of the training set if that is less.
+VALIDATION = 5000
+#: Side of the box of each round of a search, in parts of the whole range.
+SIDES = (1.0, 0.5, 0.25)
+
+_OPTIONS = ("budget", "attack", "ranges", "iterations", "seed")
+
+
+def tuned(
+    plan: Plan,
+    tune: Any,
+    *,
+    jobs: int | None = None,
+    progress: bool | Progress | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> tuple[Plan, dict[str, Trial]]:
+    """The plan with settings that a search has found, and what it found for every algorithm.
+
+    ADMM, RSA and SGD with any rule get the same number of trials per setting searched: ``lam``, ``beta`` and the
+    slope of the steps for ADMM, ``lam`` and the step for RSA, the step for SGD. Other algorithms stay as they are. The
+    trials run with the first number of Byzantine workers, partition and seed.
+
+    Parameters
+    ----------
+    plan : Plan
+    tune : int or dict
+        Trials per setting; or "budget" for that, and optionally "attack", one of the plan's by name (the first), or
+        "none"; "ranges", ``{"lam": (low, high)}`` for "lam", "beta", "step" and "slope" (those of the catalogue);
+        "iterations" (as many as the runs have) and "seed" (0), which sets the samples for validation and the points.
+    jobs, progress, checkpoint
+        As in :func:`byzadmm.compare`.
+    """
+    options = dict(tune) if isinstance(tune, Mapping) else {"budget": tune}
+    for name in options:
+        check_choice(name, "tune", _OPTIONS)
+    budget = check_int(options.get("budget", 8), "tune: budget", low=1)
+    seed = check_int(options.get("seed", 0), "tune: seed", low=0)
+    attack = check_choice(options.get("attack", plan.axes["attack"][0]), "tune: attack", (*plan.axes["attack"], "none"))
+    bases = _bases(plan, attack)
+    if not bases:
+        return plan, {}
+    common = next(iter(bases.values()))
+    if not isinstance(common["dataset"], Dataset) or common["parts"] is None:
+        raise ValueError("tune: needs a data set of which samples can be set aside, and a loss made of it")
+    data, kept = _split(common["dataset"], seed)
+    common = {
+        "dataset": data,
+        "parts": _restricted(common["parts"], kept),
+        "iterations": check_int(options.get("iterations", _iterations(common)), "tune: iterations", low=1),
+    }
+    ranges = {**_ranges(data, bases, options), **options.get("ranges", {})}
+    m = len(common["parts"])
+    best: dict[str, Trial] = {}
+    begun = dict.fromkeys(bases, 0)
+    for turn, side in enumerate(SIDES):
+        trials: dict[str, tuple[str, Trial]] = {}
+        for name, base in bases.items():
+            names = _searched(base["algorithm"])
+            end = rounds(budget * len(names))[turn]
+            for number in range(begun[name], end):
+                trial = propose(names, ranges, number, side, best.get(name), seed)
+                trials[f"{name} #{number}"] = name, trial
+            begun[name] = end
+        runs = {
+            Cell(label, attack, 0, "validation", seed): bases[name]
+            | common
+            | {"algorithm": tried(bases[name]["algorithm"], trial, m)}
+            for label, (name, trial) in trials.items()
+        }
+        axes = {axis: list(dict.fromkeys(getattr(cell, axis) for cell in runs)) for axis in plan.axes}
+        study = carry_out(
+            Plan(plan.title, axes, dict(runs)), jobs=jobs, progress=progress, checkpoint=_beside(checkpoint)
+        )
+        for cell in runs:
+            name, trial = trials[cell.algorithm]
+            score = _score(study, cell)
+            if name not in best or score > best[name]["score"]:
+                best[name] = trial | {"score": score}
+    changed: dict[int, dict[str, Any]] = {}
+
+    def found(cell: Cell, run: dict[str, Any] | str) -> dict[str, Any] | str:
+        if isinstance(run, str) or cell.algorithm not in best:
+            return run
+        if id(run) not in changed:  # cells that share a run still do
+            changed[id(run)] = run | {"algorithm": tried(run["algorithm"], best[cell.algorithm], m)}
+        return changed[id(run)]
+
+    return replace(plan, runs={cell: found(cell, run) for cell, run in plan.runs.items()}), best
+
+
+def validation_split(dataset: Dataset, seed: int) -> Dataset:
+    """The data set with validation samples, cut out of the training set, in the place of the test set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    seed : int
+
+    Returns
+    -------
+    Dataset
+        Its ``test_x`` are former training samples; the test set is not in it.
+
+    Examples
+    --------
+    >>> from byzadmm import datasets
+    >>> from byzadmm.study.search import validation_split
+    >>> validation_split(datasets.load("digits"), 0)
+    Dataset('digits', train=1198, test=239, n_features=64, n_classes=10, dtype=uint8, scale=0.0625)
+    """
+    return _split(dataset, seed)[0]
+
+
+def _split(dataset: Dataset, seed: int) -> tuple[Dataset, Array]:
+    """The data set of :func:`validation_split`, and which samples are left for training, ascending."""
+    n = len(dataset.train_y)
+    order = np.random.default_rng(seed).permutation(n)
+    held = order[: min(VALIDATION, n // 6)]
+    kept = np.sort(order[len(held) :])
+    split = replace(
+        dataset,
+        train_x=np.ascontiguousarray(dataset.train_x[kept]),
+        train_y=dataset.train_y[kept],
+        test_x=np.ascontiguousarray(dataset.train_x[held]),
+        test_y=dataset.train_y[held],
+    )
+    return split, kept
+
+
+def rounds(budget: int) -> list[int]:
+    """How many trials are done after each round: half, three quarters, all."""
+    return [math.ceil(budget / 2), math.ceil(3 * budget / 4), budget]
+
+
+def propose(
+    names: Sequence[str],
+    ranges: Mapping[str, tuple[float, float]],
+    number: int,
+    side: float,
+    center: Trial | None,
+    seed: int,
+) -> Trial:
+    """A point of an evenly spread sequence, in a box of that side around the center; logarithmic in every direction."""
+    # The additive recurrence of the generalized golden ratio fills a cube evenly at any length.
+    ratio = 2.0
+    for _ in range(30):
+        ratio = (1 + ratio) ** (1 / (len(names) + 1))
+    start = np.random.default_rng(seed).random(len(names))
+    trial: Trial = {}
+    for axis, name in enumerate(names):
+        low, high = (math.log(end) for end in ranges[name])
+        width = side * (high - low)
+        if center is not None:
+            low = min(max(math.log(center[name]) - width / 2, low), high - width)
+        value = math.exp(low + width * ((start[axis] + (number + 1) * ratio ** -(axis + 1)) % 1.0))
+        trial[name] = float(f"{value:.2g}")  # two digits are written exactly in a file, and finer ones do not matter
+    return trial
+
+
+def step_settings(trial: Trial, n_workers: int) -> dict[str, dict[str, list[float]]]:
+    """The steps of a trial as a settings file writes them."""
+    if "slope" not in trial:
+        return {"step": {"power": [trial["step"], 0.5]}}
+    master = float(f"{n_workers * trial['beta']:.6g}")
+    return {
+        "master_step": {"inv_sqrt": [master, trial["slope"]]},
+        "worker_step": {"inv_sqrt": [trial["beta"], trial["slope"]]},
+    }
+
+
+def tried(algorithm: Algorithm, trial: Trial, n_workers: int) -> Algorithm:
+    """The algorithm with the parameters of a trial."""
+    given: dict[str, Any] = {key: value for key, value in trial.items() if key in ("lam", "beta")}
+    for key, step in step_settings(trial, n_workers).items():
+        [(name, numbers)] = step.items()
+        given[key] = getattr(steps, name)(*numbers)
+    return algorithm.changed(**given)
+
+
+def _searched(algorithm: Algorithm) -> tuple[str, ...]:
+    """What a search varies for this algorithm; nothing for one that the catalogue does not have."""
+    entries = catalogue.algorithms().values()
+    return next((entry.tuned for entry in entries if entry.kind is type(algorithm)), ())
+
+
+def _bases(plan: Plan, attack: str) -> dict[str, dict[str, Any]]:
+    """The arguments of every algorithm that can be searched, in the first legal cell of the others' first values."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell, run in plan.runs.items():
+        named = cell.attack == attack or attack not in plan.axes["attack"]
+        if isinstance(run, str) or not named or cell.algorithm in found or not _searched(run["algorithm"]):
+            continue
+        found[cell.algorithm] = run if attack in plan.axes["attack"] else run | {"attack": None}
+    return found
+
+
+def _iterations(arguments: Mapping[str, Any]) -> Any:
+    return arguments.get("iterations", DEFAULTS["iterations"])
+
+
+def _ranges(data: Dataset, bases: Mapping[str, dict[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    needed = {name for base in bases.values() for name in _searched(base["algorithm"])}
+    return {} if needed <= set(options.get("ranges", {})) else dict(catalogue.preset_for(data).ranges())
+
+
+def _restricted(parts: Sequence[Any], kept: Array) -> list[Array]:
+    """The parts without the samples set aside, by their new places; a worker that has none left keeps one sample."""
+    made = []
+    for part in parts:
+        left = np.intersect1d(np.asarray(part), kept)
+        made.append(np.searchsorted(kept, left if len(left) else kept[:1]))
+    return made
+
+
+def _score(study: Study, cell: Cell) -> float:
+    """The higher the better; a run that failed or diverged is the worst."""
+    metric = study.metric()
+    final = study.final(cell, metric)
+    return -math.inf if math.isnan(final) else final if metric in HIGHER else -final
+
+
+def _beside(checkpoint: str | os.PathLike[str] | None) -> str | None:
+    return None if checkpoint is None else os.path.join(checkpoint, "search")
