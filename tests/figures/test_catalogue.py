@@ -138,6 +138,8 @@ def test_settings_for_real_targets_follow_both_scales() -> None:
     for k in (1, 900):
         assert features.step(k) == pytest.approx(1e-4 * one.step(k), rel=0.1)  # the bias column does not grow
     assert all(low < high for low, high in one.ranges().values())
+    named = replace(regression(30), name="synthetic", scale=float(np.sqrt(29 / one.length)))  # as long as those
+    assert catalogue.preset_for(named).admm.lam == pytest.approx(one.admm.lam * named.scale, rel=0.01)
 
 
 def test_changes() -> None:
@@ -165,6 +167,7 @@ def test_changes() -> None:
         (datasets.from_arrays([[1e200], [0.0]], [0, 1], [[0.0]], [0]), ValueError, "got inf; give the data another"),
         (regression(3, deviation=0.0), ValueError, "data: expected features and targets that vary"),
         (regression(3, deviation=1e305), ValueError, "data: expected features and targets that vary"),
+        (regression(3, size=0.1), ValueError, "data: expected samples of mean squared length >= 1"),
         (regression(3, offset=11.0), ValueError, "targets whose mean .* got 11 and 1; subtract the mean"),
     ],
 )
