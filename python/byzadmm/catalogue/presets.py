@@ -135,6 +135,53 @@ def load_dataset(name: str, *, data_dir: Any = None, scale: Any = None) -> Datas
     return datasets.load(dataset_name(name).replace("-", "_"), data_dir=data_dir, scale=scale)
 
 
+def _for_targets(rows: Array, y: Array, length: float) -> Preset:
+    """Settings for linear regression with these features and targets, chosen on generated data under attack."""
+    y = y.astype(np.float64)
+    middle = float(np.mean(y))
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = float(np.std(y))
+        covariances = np.mean((rows - rows.mean(axis=0)) * (y - middle)[:, None], axis=0)
+        at_zero = float(np.sqrt(np.mean(np.square(covariances))))
+    if not (0 < at_zero < math.inf and deviation < math.inf):
+        raise ValueError("data: expected features and targets that vary, and whose products are finite")
+    if abs(middle) > 10 * deviation:
+        raise ValueError(
+            f"data: expected targets whose mean is at most ten times their deviation, got {middle:.3g} and "
+            f"{deviation:.3g}; subtract the mean"
+        )
+    curvature = _rounded(_largest_eigenvalue(rows) + length / _BATCH)
+    lam = _rounded(max(0.15 * at_zero, min(0.002 * abs(middle) * curvature, 0.3 * at_zero)))
+    return Preset(
+        length,
+        admm=ADMM(
+            lam=lam,
+            beta=0.1 * curvature,
+            master_step=steps.inv_sqrt(2 * curvature, 0.1 * curvature),
+            worker_step=steps.inv_sqrt(curvature, 0.1 * curvature),
+        ),
+        rsa=RSA(lam=lam, step=steps.inv_sqrt(curvature, 0.25 * curvature)),
+        step=steps.inv_sqrt(curvature, 0.1 * curvature),
+    )
+
+
+def _largest_eigenvalue(rows: Array) -> float:
+    """Of ``mean a a^T`` with ``a = (row, 1)``, by powers."""
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1] + 1)
+    size = 1.0
+    for _ in range(30):
+        direction /= np.linalg.norm(direction)
+        outputs = rows @ direction[:-1] + direction[-1]
+        direction = np.append(outputs @ rows, outputs.sum()) / len(rows)
+        size = float(np.linalg.norm(direction))
+    return size
+
+
+def _rounded(value: float) -> float:
+    """To three digits, which no order of summation changes."""
+    return float(f"{value:.3g}")
+
+
 def preset_for(data: Dataset) -> Preset:
     """Settings for softmax or logistic regression on a data set with labels, for linear regression on one with targets.
 
@@ -181,61 +228,15 @@ def preset_for(data: Dataset) -> Preset:
     rows = data.train_x[measured].astype(np.float64)
     with np.errstate(over="ignore"):
         length = float(np.mean(np.sum(np.square(data.scale * rows), axis=1)))
-    known = None if data.n_classes == 0 else PRESETS.get(data.name.replace("_", "-"))
+    usable = 0.99 <= length < math.inf  # standardized data with one feature has 1, up to rounding
+    if data.n_classes == 0 and usable:
+        return _for_targets(data.scale * rows, data.train_y[measured], length)
+    known = PRESETS.get(data.name.replace("_", "-"))
     if known is not None and 0.5 <= length / known.length <= 2.0:
         return known
-    if not 0.99 <= length < math.inf:  # standardized data with one feature has 1, up to rounding
+    if not usable:
         raise ValueError(
             f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
             "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"
         )
-    if data.n_classes == 0:
-        return _for_targets(data.scale * rows, data.train_y[measured], length)
     return _derived(length, data.n_features)
-
-
-def _for_targets(rows: Array, y: Array, length: float) -> Preset:
-    """Settings for linear regression with these features and targets, chosen on generated data under attack."""
-    y = y.astype(np.float64)
-    middle = float(np.mean(y))
-    with np.errstate(over="ignore", invalid="ignore"):
-        deviation = float(np.std(y))
-        covariances = np.mean((rows - rows.mean(axis=0)) * (y - middle)[:, None], axis=0)
-        at_zero = float(np.sqrt(np.mean(np.square(covariances))))
-    if not (0 < at_zero < math.inf and deviation < math.inf):
-        raise ValueError("data: expected features and targets that vary, and whose products are finite")
-    if abs(middle) > 10 * deviation:
-        raise ValueError(
-            f"data: expected targets whose mean is at most ten times their deviation, got {middle:.3g} and "
-            f"{deviation:.3g}; subtract the mean"
-        )
-    curvature = _rounded(_largest_eigenvalue(rows) + length / _BATCH)
-    lam = _rounded(max(0.15 * at_zero, min(0.002 * abs(middle) * curvature, 0.3 * at_zero)))
-    return Preset(
-        length,
-        admm=ADMM(
-            lam=lam,
-            beta=0.1 * curvature,
-            master_step=steps.inv_sqrt(2 * curvature, 0.1 * curvature),
-            worker_step=steps.inv_sqrt(curvature, 0.1 * curvature),
-        ),
-        rsa=RSA(lam=lam, step=steps.inv_sqrt(curvature, 0.25 * curvature)),
-        step=steps.inv_sqrt(curvature, 0.1 * curvature),
-    )
-
-
-def _largest_eigenvalue(rows: Array) -> float:
-    """Of ``mean a a^T`` with ``a = (row, 1)``, by powers."""
-    direction = np.random.default_rng(0).standard_normal(rows.shape[1] + 1)
-    size = 1.0
-    for _ in range(30):
-        direction /= np.linalg.norm(direction)
-        outputs = rows @ direction[:-1] + direction[-1]
-        direction = np.append(outputs @ rows, outputs.sum()) / len(rows)
-        size = float(np.linalg.norm(direction))
-    return size
-
-
-def _rounded(value: float) -> float:
-    """To three digits, which no order of summation changes."""
-    return float(f"{value:.3g}")
