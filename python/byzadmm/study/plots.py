@@ -17,6 +17,7 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import save_picture
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result
+from byzadmm.study.study import HIGHER
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
@@ -48,7 +49,9 @@ def draw_curves(
     size = (room + legend + 0.2, 0.7 + 0.2 * (title.count("\n") + 1) + (2.7 if len(attacks) > 1 else 3.4) * len(others))
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=name == "accuracy")
+    panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
+    low, high = _limits(study, name)
+    panels[0, 0].set_ylim(low, high)
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
@@ -123,10 +126,28 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
             label=literal(study.label("algorithm", name)),
             zorder=3 if ideal else 2,  # dotted: what it coincides with stays visible
         )
-    if metric == "accuracy":
-        ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def _limits(study: Study, metric: str) -> tuple[float, float]:
+    """The vertical axis of all panels: what the curves show after their first twentieth, but for runs that diverged.
+
+    A run that is worse at its end than at its start would leave nothing of the others to see; it leaves the picture.
+    """
+    if metric == "accuracy":
+        return 0.0, 1.0
+    sign = 1 if metric in HIGHER else -1
+    shown = []
+    for result in study.results.values():
+        curve = result.metrics.get(metric)
+        if curve is not None and len(curve) > 1 and sign * curve[-1] >= sign * curve[0]:
+            shown.append(curve[20 * result.iterations >= result.iterations[-1]])
+    values = np.concatenate(shown) if shown else np.zeros(1)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    room = 0.08 * (high - low) or 0.5
+    return low - room, high + room
 
 
 def _places(result: Result, x: str) -> Array:
