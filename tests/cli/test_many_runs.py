@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byzadmm import Result, Study, catalogue, datasets, simulate
+from byzadmm import Result, Study, catalogue, compare, datasets, simulate
 from support.commands import QUICK, TWO_ALGORITHMS, environment, fits
 
 SEVERAL = ["--attack", "sign-flip", "alie", "-q", 4, 8, "--partition", "iid", "dirichlet:1", "--algorithm", "krum"]
@@ -76,6 +76,24 @@ def test_tables_and_picture(call):
         assert cells[:4] == ["krum", *(f"{value:.3f}" for value in (finals.mean(), finals.min(), finals.max()))]
     drawn = Path("many.svg").read_text("utf-8")
     assert all(word in drawn for word in ("Dirichlet(1)", "ALIE", "8 of 20 Byzantine"))
+
+
+@pytest.mark.parametrize("attacks", [["sign-flip"], ["sign-flip", "alie"]])
+def test_the_title_of_the_picture_is_not_over_the_legend(attacks):
+    pytest.importorskip("matplotlib")
+    rules = ["ideal", "clip:max-norm=10+nnm+trimmed-mean", "median"]
+    study = compare("digits", algorithms=rules, attacks=attacks, seeds=1, iterations=2, eval_every=1)
+    study.title = "digits, sign-flip attack, 8 of 20 workers Byzantine, and rather more than that in the title"
+    figure = study.plot()
+    figure.draw_without_rendering()
+    title, [legend] = figure._suptitle.get_window_extent(), figure.legends
+    assert not title.overlaps(legend.get_window_extent())
+    assert title.x0 >= 0
+    width = figure.canvas.get_width_height()[0]
+    assert legend.get_window_extent().x1 <= width
+    for ax in figure.axes:
+        assert ax.get_window_extent().width > 0.4 * width / len(attacks)
+        assert not ax.get_tightbbox().overlaps(title)
 
 
 def test_a_settings_file_with_several_seeds(call, settings_file):

@@ -48,7 +48,7 @@ def draw_heatmap(
     column_labels = [study.label(columns, value) for value in study.axes[columns]]
     percent = name == "accuracy"
     texts = [_texts(study, name, rows, columns, fixed, values) for fixed, values in zip(panels, maps, strict=True)]
-    letters = max(len(text) for each in texts for line in each for text in line)
+    letters = max((len(text) for each in texts for line in each for text in line if text != "illegal"), default=1)
     # A panel has room for its columns and for its title, a column for its numbers.
     cell = max(_CELL[0], INCHES * _LETTERS * (letters + 1.5))
     longest = max(len(line) for title in titles for line in title.split("\n"))
