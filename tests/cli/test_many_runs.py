@@ -16,6 +16,7 @@ import pytest
 
 from byzadmm import Result, Study, catalogue, compare, datasets, simulate
 from support.commands import QUICK, TWO_ALGORITHMS, environment, fits
+from support.panels import MAPS
 
 SEVERAL = ["--attack", "sign-flip", "alie", "-q", 4, 8, "--partition", "iid", "dirichlet:1", "--algorithm", "krum"]
 
@@ -103,6 +104,28 @@ def test_a_settings_file_with_several_seeds(call, settings_file):
     ]  # fmt: skip
     alone = runs_of(call("run", settings_file, "--seed", 1, "--json"))
     assert [run["curves"] for run in alone] == [run["curves"] for run in whole[1::2]]
+
+
+def test_a_settings_file_of_a_heat_map(call):
+    Path("maps.toml").write_text(MAPS)
+    words = ("--iterations", 5, "--algorithm", "bulyan", "rsa", "--plot", "maps.svg", "--report", "a.html", "--quiet")
+    ended = call("run", "maps.toml", *words)
+    assert (ended.code, ended.err) == (0, "")  # what is not tolerated is no error there
+    assert [table.splitlines()[0].strip() for table in ended.out.split("\n\n")[1:]] == [
+        f"{attack}, q = {q}, {kind}"
+        for attack, q, kind in product(["none", "gaussian", "worst-case"], [1, 3], ["i.i.d.", "data by label"])
+    ]
+    assert ended.out.count("bulyan") == 6  # with one Byzantine worker, not with three
+    drawn = Path("maps.svg").read_text("utf-8")
+    assert "final accuracy in %" in drawn
+    assert "hatched: so many Byzantine workers are not tolerated" in drawn
+
+
+def test_a_rule_may_be_illegal_for_some_numbers(call):
+    ended = call("run", *QUICK, "--rule", "krum", "bulyan", "-q", 4, 8, "--no-plot")
+    assert ended.code == 2
+    assert ended.out.count("bulyan") == 1
+    assert ended.err == "byzadmm: error: bulyan: f=8 is too large for n=20 workers; at most 4\n"
 
 
 def test_one_run_is_kept_and_several_are_refused(call, refused):

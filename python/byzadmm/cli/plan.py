@@ -42,7 +42,7 @@ class Request:
     no_picture : str
         Why there is no picture although the command line did not say so.
     heat_map : bool
-        Whether the picture is a heat map.
+        Whether the picture is a heat map, which shows the algorithms that do not tolerate so many Byzantine workers.
     """
 
     plan: Plan
@@ -143,8 +143,6 @@ def _of_file(args: argparse.Namespace) -> Request:
         for name in args.algorithm:
             check_choice(name, "algorithm", plan.axes["algorithm"])
         plan = _only(plan, args.algorithm)
-    if settings.heat_map:  # it shows which algorithms do not tolerate so many
-        plan = replace(plan, runs={cell: run for cell, run in plan.runs.items() if not isinstance(run, str)})
     given = {"iterations": args.iterations, "eval_every": args.eval_every}
     changes = {name: value for name, value in given.items() if value is not None}
     if args.dtype != defaults.dtype:

@@ -74,7 +74,8 @@ def present(
         many(request, note)
     except KeyboardInterrupt:
         stopped = True
-    failed = {cell: why for cell, why in study.missing.items() if why.status in ("failed", "illegal")}
+    wrong = ("failed",) if request.heat_map else ("failed", "illegal")
+    failed = {cell: why for cell, why in study.missing.items() if why.status in wrong}
     if all(cell in failed for cell in request.chosen):  # a setting that none can take: no table of Ideal alone
         raise ValueError(failed[request.chosen[0]].words)
     try:
