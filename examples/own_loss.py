@@ -1,14 +1,14 @@
 """A loss of your own: Huber regression, which outliers among the targets hardly move, under attack.
 
-    python examples/own_loss.py            # 20 workers, 8 of them Byzantine, 1000 iterations
-    python examples/own_loss.py --quick    # 200 iterations
+    python examples/own_loss.py
 """
 
 import argparse
 
 import numpy as np
 
-from byzadmm import ADMM, RSA, SGD, attacks, simulate, steps
+import byzadmm
+from byzadmm import ADMM, RSA, SGD, steps
 
 
 class Huber:
@@ -41,26 +41,26 @@ def make_loss():
     return Huber(a[:4000], y[:4000], a[4000:], y[4000:], n_workers=20)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="200 iterations in place of 1000")
-    iterations = 200 if parser.parse_args().quick else 1000
+def main(quick=False):
     step = steps.inv_sqrt(1.0, 0.1)
-    algorithms = {
-        "ADMM": ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2.0, 0.1), worker_step=step),
-        "RSA": RSA(lam=0.05, step=steps.power(2.0)),
-        "geometric median": SGD(rule="geometric_median", step=step),
-        "mean": SGD(step=step),
-    }
-    print("median error on the test set, 8 of 20 workers Byzantine")
-    for label, algorithm in algorithms.items():
-        for attack in (None, attacks.SignFlip()):
-            run = simulate(
-                None, None, loss=make_loss(), algorithm=algorithm, attack=attack, n_byzantine=8, iterations=iterations
-            )
-            under = "no attack" if attack is None else "sign flip"
-            print(f"{label:17} {under:10} {run.metrics['median_error'][-1]:10.3g}")
+    study = byzadmm.compare(
+        None,
+        loss=make_loss(),
+        algorithms={
+            "ADMM": ADMM(lam=0.05, beta=0.1, master_step=steps.inv_sqrt(2.0, 0.1), worker_step=step),
+            "RSA": RSA(lam=0.05, step=steps.power(2.0)),
+            "geometric median": SGD(rule="geometric_median", step=step),
+            "mean": SGD(step=step),
+        },
+        attacks=[None, "sign-flip", "gaussian"],
+        n_byzantine=8,
+        seeds=1,
+        iterations=200 if quick else 1000,
+    )
+    print(study.table(metric="median_error"))
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="200 iterations in place of 1000")
+    main(**vars(parser.parse_args()))

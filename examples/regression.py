@@ -1,14 +1,14 @@
 """Linear regression with real targets under attack: the mean fails; ADMM, RSA and the geometric median do not.
 
-    python examples/regression.py            # 20 workers, 8 of them Byzantine, 1000 iterations
-    python examples/regression.py --quick    # 200 iterations
+    python examples/regression.py
 """
 
 import argparse
 
 import numpy as np
 
-from byzadmm import ADMM, RSA, SGD, attacks, datasets, partition, simulate
+import byzadmm
+from byzadmm import datasets
 
 
 def prices(n=5000, features=20, seed=0):
@@ -18,7 +18,7 @@ def prices(n=5000, features=20, seed=0):
     y = x @ rng.standard_normal(features) + rng.standard_normal(n)
     y = 300 + 100 * y / y.std()
     split = n * 4 // 5
-    return datasets.Dataset("prices", x[:split], y[:split], x[split:], y[split:], n_classes=0, scale=1.0)
+    return datasets.from_arrays(x[:split], y[:split], x[split:], y[split:], name="prices")
 
 
 def closed_form(data):
@@ -28,32 +28,22 @@ def closed_form(data):
     return 1 - np.mean((test @ w - data.test_y) ** 2) / np.var(data.test_y)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="200 iterations in place of 1000")
-    iterations = 200 if parser.parse_args().quick else 1000
+def main(quick=False):
     data = prices()
-    parts = partition.iid(np.arange(len(data.train_x)), 20, seed=0)
-    algorithms = {
-        "Ideal SGD": SGD.for_dataset(data, ideal=True),
-        "ADMM": ADMM.for_dataset(data),
-        "RSA": RSA.for_dataset(data),
-        "geometric median": SGD.for_dataset(data, rule="geometric_median"),
-        "mean": SGD.for_dataset(data),
-    }
-    under = {"no attack": None, "sign flip": attacks.SignFlip(), "Gaussian": attacks.Gaussian(), "ALIE": attacks.ALIE()}
-    print(f"r2 on the test set, 8 of 20 workers Byzantine; closed form {closed_form(data):.3f}")
-    print(" " * 16, *(f"{name:>12}" for name in under))
-    for label, algorithm in algorithms.items():
-        found = [
-            simulate(
-                data, parts, loss="least-squares", algorithm=algorithm, attack=attack, n_byzantine=8,
-                iterations=iterations,
-            ).metrics["r2"][-1]
-            for attack in under.values()
-        ]  # fmt: skip
-        print(f"{label:16}", *(f"{r2:12.3f}" if r2 > -10 else f"{'failed':>12}" for r2 in found))
+    study = byzadmm.compare(
+        data,
+        algorithms=["ideal", "admm", "rsa", "geometric-median", "sgd"],
+        attacks=[None, "sign-flip", "gaussian", "alie"],
+        n_byzantine=8,
+        seeds=1 if quick else 5,
+        iterations=200 if quick else 1000,
+    )
+    print(study.table(metric="r2"))
+    print(f"\nr2 of the least-squares solution: {closed_form(data):.3f}")
+    study.plot("regression.png", metric="r2")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="200 iterations and one seed")
+    main(**vars(parser.parse_args()))

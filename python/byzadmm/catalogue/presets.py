@@ -135,65 +135,6 @@ def load_dataset(name: str, *, data_dir: Any = None, scale: Any = None) -> Datas
     return datasets.load(dataset_name(name).replace("-", "_"), data_dir=data_dir, scale=scale)
 
 
-def preset_for(data: Dataset) -> Preset:
-    """Settings for softmax or logistic regression on a data set with labels, for linear regression on one with targets.
-
-    Labels: those of :data:`PRESETS` for a data set of that name and of about that length of samples (within a factor of
-    two); otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
-    sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``. Logistic
-    regression takes the same: on two classes of digits and COVERTYPE, and on generated data of 5 to 200 features, its
-    final accuracy under sign-flipping and Gaussian attacks by 8 of 20 workers was within 0.015 of that of softmax.
-
-    Real targets: steps and ``1 / beta`` go with ``1 / H``, where ``H`` is the largest curvature on batches of 32 (the
-    largest eigenvalue of ``mean a a^T``, plus ``L / 32``); ``lam`` with the gradients at zero, the root mean square of
-    the covariances of targets and features, or is up to twice that if the bias has far to go. On generated data with
-    features and targets of scales 0.001 to 1000, 20 workers with 200 samples each, 8 of them Byzantine, the test ``r2``
-    of ADMM and RSA was within 0.06 of the closed form's for 5 and 30 features, and for 200 within 0.06 under Gaussian
-    attacks and 0.21 under sign-flipping (``tests/figures/test_catalogue.py``). Features that are far from mean 0, or of
-    very different sizes, are learned slowly: ``scale="standard"`` is better.
-
-    Parameters
-    ----------
-    data : Dataset
-        Of ``byzadmm.datasets``.
-
-    Returns
-    -------
-    Preset
-
-    Raises
-    ------
-    ValueError
-        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1. If targets or features do
-        not vary, or if the mean of the targets is more than ten times their deviation: the bias would take too long.
-
-    Examples
-    --------
-    >>> from byzadmm import catalogue, datasets
-    >>> catalogue.preset_for(datasets.load("digits")).admm.lam
-    0.01
-    >>> round(catalogue.preset_for(datasets.load("digits", scale="raw")).admm.lam, 3)
-    0.16
-    """
-    if not isinstance(data, Dataset):
-        raise TypeError(f"data: expected a Dataset of byzadmm.datasets, got {type(data).__name__}")
-    measured = slice(None, None, -(-len(data.train_x) // _MEASURED_ROWS))
-    rows = data.train_x[measured].astype(np.float64)
-    with np.errstate(over="ignore"):
-        length = float(np.mean(np.sum(np.square(data.scale * rows), axis=1)))
-    known = PRESETS.get(data.name.replace("_", "-"))
-    if known is not None and 0.5 <= length / known.length <= 2.0:
-        return known
-    if not 0.99 <= length < math.inf:  # standardized data with one feature has 1, up to rounding
-        raise ValueError(
-            f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
-            "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"
-        )
-    if data.n_classes == 0:
-        return _for_targets(data.scale * rows, data.train_y[measured], length)
-    return _derived(length, data.n_features)
-
-
 def _for_targets(rows: Array, y: Array, length: float) -> Preset:
     """Settings for linear regression with these features and targets, chosen on generated data under attack."""
     y = y.astype(np.float64)
@@ -239,3 +180,63 @@ def _largest_eigenvalue(rows: Array) -> float:
 def _rounded(value: float) -> float:
     """To three digits, which no order of summation changes."""
     return float(f"{value:.3g}")
+
+
+def preset_for(data: Dataset) -> Preset:
+    """Settings for softmax or logistic regression on a data set with labels, for linear regression on one with targets.
+
+    Labels: those of :data:`PRESETS` for a data set of that name and of about that length of samples (within a factor of
+    two); otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
+    sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``. Logistic
+    regression takes the same: on two classes of digits and COVERTYPE, and on generated data of 5 to 200 features, its
+    final accuracy under sign-flipping and Gaussian attacks by 8 of 20 workers was within 0.02 of that of softmax.
+
+    Real targets: steps and ``1 / beta`` go with ``1 / H``, where ``H`` is the largest curvature on batches of 32 (the
+    largest eigenvalue of ``mean a a^T``, plus ``L / 32``); ``lam`` with the gradients at zero, the root mean square of
+    the covariances of targets and features, or is up to twice that if the bias has far to go. On generated data with
+    features and targets of scales 0.001 to 1000, 20 workers with 200 samples each, 8 of them Byzantine, the test ``r2``
+    of ADMM and RSA was within 0.06 of the closed form's for 5 and 30 features, and for 200 within 0.06 under Gaussian
+    attacks and 0.21 under sign-flipping (``tests/figures/test_catalogue.py``). Features that are far from mean 0, or of
+    very different sizes, are learned slowly: ``scale="standard"`` is better.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of ``byzadmm.datasets``.
+
+    Returns
+    -------
+    Preset
+
+    Raises
+    ------
+    ValueError
+        If ``L < 1``: such features are learned too slowly beside the bias, whose column is 1. If targets or features do
+        not vary, or if the mean of the targets is more than ten times their deviation: the bias would take too long.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue, datasets
+    >>> catalogue.preset_for(datasets.load("digits")).admm.lam
+    0.01
+    >>> round(catalogue.preset_for(datasets.load("digits", scale="raw")).admm.lam, 3)
+    0.16
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data: expected a Dataset of byzadmm.datasets, got {type(data).__name__}")
+    measured = slice(None, None, -(-len(data.train_x) // _MEASURED_ROWS))
+    rows = data.train_x[measured].astype(np.float64)
+    with np.errstate(over="ignore"):
+        length = float(np.mean(np.sum(np.square(data.scale * rows), axis=1)))
+    usable = 0.99 <= length < math.inf  # standardized data with one feature has 1, up to rounding
+    if data.n_classes == 0 and usable:
+        return _for_targets(data.scale * rows, data.train_y[measured], length)
+    known = PRESETS.get(data.name.replace("_", "-"))
+    if known is not None and 0.5 <= length / known.length <= 2.0:
+        return known
+    if not usable:
+        raise ValueError(
+            f"data: expected samples of mean squared length >= 1 to derive settings from, got {length:.3g}; give the "
+            "data another scale (scale='standard'), or search for settings as `byzadmm tune` does"
+        )
+    return _derived(length, data.n_features)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,15 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import save_picture
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result
+from byzadmm.study.study import HIGHER
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
-__all__ = ["draw_curves", "literal", "save"]
+__all__ = ["INCHES", "draw_curves", "in_lines", "literal", "save"]
+
+#: Width of a letter per point of its size.
+INCHES = 0.0085
 
 _AXES_LABELS = {
     "iterations": "iterations",
@@ -38,13 +43,21 @@ def draw_curves(
     check_choice(x, "x", _AXES_LABELS)
     attacks = study.axes["attack"]
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
-    figure = Figure(figsize=(1.9 + 3.4 * len(attacks), 0.9 + 2.7 * len(others)), layout="constrained")
+    legend = 0.8 + INCHES * 9 * max(len(study.label("algorithm", algorithm)) for algorithm in study.axes["algorithm"])
+    room = 3.4 * len(attacks) if len(attacks) > 1 else 5.0
+    title = in_lines(study.title, room, 11)
+    size = (room + legend + 0.2, 0.7 + 0.2 * (title.count("\n") + 1) + (2.7 if len(attacks) > 1 else 3.4) * len(others))
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=name == "accuracy")
+    panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
+    low, high = _limits(study, name)
+    panels[0, 0].set_ylim(low, high)
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
-            ax.set_title(literal(_title(study, attack, q, partition)), fontsize=10)
+            above = _title(study, attack, q, partition)
+            if panels.size > 1 or above not in study.title:
+                ax.set_title(literal(above), fontsize=10)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES_LABELS[x])
     for row in panels:
@@ -52,7 +65,7 @@ def draw_curves(
     found = [ax.get_legend_handles_labels() for ax in panels.flat]
     handles = {label: handle for pair in found for handle, label in zip(*pair, strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2)
-    figure.suptitle(literal(study.title), fontsize=11)
+    figure.suptitle(literal(title), x=room / 2 / size[0], fontsize=11)  # above the panels: the legend is beside them
     return save(figure, path)
 
 
@@ -68,6 +81,12 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
 def literal(text: str) -> str:
     """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
     return text.replace("$", r"\$")
+
+
+def in_lines(text: str, width: float, size: float) -> str:
+    """Words of that size broken into lines that fit into so many inches."""
+    room = max(10, int(width / (INCHES * size)))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 
 def _title(study: Study, attack: str, q: int, partition: str) -> str:
@@ -107,10 +126,28 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
             label=literal(study.label("algorithm", name)),
             zorder=3 if ideal else 2,  # dotted: what it coincides with stays visible
         )
-    if metric == "accuracy":
-        ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def _limits(study: Study, metric: str) -> tuple[float, float]:
+    """The vertical axis of all panels: what the curves show after their first twentieth, but for runs that diverged.
+
+    A run that is worse at its end than at its start would leave nothing of the others to see; it leaves the picture.
+    """
+    if metric == "accuracy":
+        return 0.0, 1.0
+    sign = 1 if metric in HIGHER else -1
+    shown = []
+    for result in study.results.values():
+        curve = result.metrics.get(metric)
+        if curve is not None and len(curve) > 1 and sign * curve[-1] >= sign * curve[0]:
+            shown.append(curve[20 * result.iterations >= result.iterations[-1]])
+    values = np.concatenate(shown) if shown else np.zeros(1)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    room = 0.08 * (high - low) or 0.5
+    return low - room, high + room
 
 
 def _places(result: Result, x: str) -> Array:

@@ -64,8 +64,8 @@ def paired_interval(differences: Any) -> tuple[float, float]:
     """
     values = np.asarray(differences, np.float64)
     n = len(values)
-    if n < 2:
-        return (float(values[0]) if n else math.nan), math.inf
+    if n < 2 or not np.all(np.isfinite(values)):  # a run may diverge
+        return (float(values.mean()) if n else math.nan), math.inf
     z, degrees = _NORMAL, n - 1
     # Fisher's expansion: right to five digits from 21 degrees of freedom on.
     far = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
@@ -146,7 +146,8 @@ def _number(value: float) -> str:
     size = abs(value)
     if math.isnan(value):
         return "nan"
-    return f"{value:.3f}" if size < 100 else f"{value:.0f}" if size < 1e5 else f"{value:.1e}"
+    digits = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
+    return f"{value:.{digits}f}" if size < 1e5 else f"{value:.1e}"
 
 
 def _signed(value: float) -> str:
