@@ -1,6 +1,6 @@
 // One plot: axes, bands, lines, and the crosshair with values at the pointer.
 
-const EDGE = { left: 46, right: 10, top: 22, bottom: 34 };
+const EDGE = { left: 52, right: 10, top: 22, bottom: 34 };
 const LONG = 14;  // values of the readout: more are in two columns, or the first of them where the window is narrow
 const NARROW = 600;
 let read = null;  // the plot whose values are shown
