@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def carry_out(
     """
     begun = time.perf_counter()
     study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    study.when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     shared: dict[int, list[Cell]] = {}
     for cell, arguments in plan.runs.items():
         study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")

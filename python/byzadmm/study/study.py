@@ -21,7 +21,7 @@ from byzadmm.study.plan import AXES, Cell
 __all__ = ["Missing", "Study"]
 
 # Entries of study.json that are attributes.
-_KEPT = ("title", "axes", "settings", "labels", "kinds", "seconds", "tuned")
+_KEPT = ("title", "axes", "settings", "labels", "kinds", "when", "seconds", "tuned")
 
 _PLURALS = dict(zip(AXES, ("algorithms", "attacks", "numbers of attackers", "partitions", "seeds"), strict=True))
 
@@ -61,6 +61,8 @@ class Study:
         Algorithm -> its name in the catalogue, which has its color and line.
     ideal : tuple of str
         Algorithms that exclude the Byzantine workers.
+    when : str
+        Date and time at which the comparison began.
     seconds : float
         Time that the comparison took.
     tuned : dict
@@ -85,6 +87,7 @@ class Study:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     ideal: tuple[str, ...] = ()
+    when: str = ""
     seconds: float = 0.0
     tuned: dict[str, dict[str, float]] = field(default_factory=dict)
     files: dict[Cell, str] = field(default_factory=dict)
