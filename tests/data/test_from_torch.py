@@ -217,7 +217,8 @@ def test_whole_tensors(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert real.train_y.tolist() == (x[:, 0] / 4).tolist()
     with pytest.raises(ValueError, match="train: expected a TensorDataset of two tensors, got 3"):
         from_torch(utils.TensorDataset(x, y, y))
-    with pytest.raises(TypeError, match=r"train\.indices: expected integers, got dtype bool"):  # a mask is no list of rows
+    # A mask is no list of rows.
+    with pytest.raises(TypeError, match=r"train\.indices: expected integers, got dtype bool"):
         from_torch(utils.Subset(tensors, [True, False] * 6))
 
 
