@@ -189,7 +189,7 @@ def preset_for(data: Dataset) -> Preset:
     two); otherwise those of digits, carried over by the scale of the gradients: with ``L`` the mean squared length of a
     sample and D features, steps and ``1 / beta`` go with ``1 / (L + 1)``, ``lam`` with ``sqrt(L / D)``. Logistic
     regression takes the same: on two classes of digits and COVERTYPE, and on generated data of 5 to 200 features, its
-    final accuracy under sign-flipping and Gaussian attacks by 8 of 20 workers was within 0.015 of that of softmax.
+    final accuracy under sign-flipping and Gaussian attacks by 8 of 20 workers was within 0.02 of that of softmax.
 
     Real targets: steps and ``1 / beta`` go with ``1 / H``, where ``H`` is the largest curvature on batches of 32 (the
     largest eigenvalue of ``mean a a^T``, plus ``L / 32``); ``lam`` with the gradients at zero, the root mean square of

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,10 +97,8 @@ class Study:
         """The cells in order, those with these values of some axes, as in ``cells(attack="sign-flip", seed=0)``."""
         for axis in fixed:
             check_choice(axis, "axis", AXES)
-        known = [cell for cell in (*self.results, *self.missing)]
-        order = {axis: {value: place for place, value in enumerate(self.axes[axis])} for axis in AXES}
-        known.sort(key=lambda cell: tuple(order[axis][value] for axis, value in cell._asdict().items()))
-        return [cell for cell in known if all(getattr(cell, axis) == value for axis, value in fixed.items())]
+        places = product(*([fixed[axis]] if axis in fixed else self.axes[axis] for axis in AXES))
+        return [cell for cell in map(Cell._make, places) if cell in self.results or cell in self.missing]
 
     def label(self, axis: str, name: Any) -> str:
         """What a value of an axis is called in tables and pictures."""
@@ -128,13 +127,14 @@ class Study:
         result = self.results.get(cell)
         if result is None:
             return float("nan")
-        name = self.metric(metric)
-        curve = result.metrics.get(name)
+        if metric not in result.metrics:  # the usual one, or one that other runs have
+            metric = self.metric(metric)
+        curve = result.metrics.get(metric)
         return float("nan") if curve is None else float(final_accuracy(result.iterations, curve))
 
     def finals(self, metric: str | None = None, **fixed: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         """:meth:`final` of the cells with these values of some axes, in their order; those without a result are out."""
-        name = self.metric(metric)
+        name = self.metric() if metric is None else metric
         return np.array([self.final(cell, name) for cell in self.cells(**fixed) if cell in self.results])
 
     def rows(self) -> list[dict[str, Any]]:
