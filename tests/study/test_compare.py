@@ -250,6 +250,33 @@ def test_losses_by_name_class_function_and_object() -> None:
     assert study.settings["loss"] == repr(quadratic)
 
 
+class Absolute:
+    """Mean absolute residual of workers that have all samples; ``evaluate`` gives one metric, of its own name."""
+
+    def __init__(self, dataset: datasets.Dataset, parts: Any, batch_size: int, seed: int) -> None:
+        self.data, self.n_workers, self.dim = dataset, len(parts), dataset.n_features
+
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+        a, y = self.data.train_x, self.data.train_y
+        return np.asarray(np.sign(a @ x - y) @ a / len(a))
+
+    def evaluate(self, x: Array) -> dict[str, float]:
+        return {"mae": float(np.mean(np.abs(self.data.test_x @ x - self.data.test_y)))}
+
+
+def test_the_metric_of_a_custom_loss_is_what_tables_and_searches_go_by() -> None:
+    x = np.random.default_rng(0).standard_normal((120, 3))
+    y = x @ [1.0, -2.0, 3.0]
+    data = datasets.from_arrays(x[:100], y[:100], x[100:], y[100:])
+    given: dict[str, Any] = {"loss": Absolute, "algorithms": ["admm", "sgd"], "attacks": None, "n_byzantine": 0}
+    study = byzadmm.compare(data, seeds=1, tune=3, **given, **SHORT)
+    assert study.metric() == "mae"
+    assert "final mae" in study.table()
+    assert study.finals()[1] < np.mean(np.abs(y[100:]))
+    assert all(found["score"] < 0 for found in study.tuned.values()), "minus the error on samples set aside"
+    assert study.record()["higher_is_better"] is False
+
+
 def test_a_study_describes_what_it_was_without_addresses(tmp_path: Path) -> None:
     class Flat:
         dim, n_workers = 2, 5

@@ -58,6 +58,8 @@ def test_rows_and_frames() -> None:
     assert curves[(curves.algorithm == "a") & (curves.seed == 1)].accuracy.tolist() == [0.0, 0.35, 0.7]
     with pytest.raises(ValueError, match="axis: expected one of algorithm"):
         study.cells(attacks="none")
+    with pytest.raises(ValueError, match="algorithm: expected one of a, b; got 'A'"):
+        study.finals(algorithm="A")
     with pytest.raises(ValueError, match="metric: expected one of accuracy"):
         study.final(study.cells()[0], "accurcy")
 
