@@ -176,7 +176,7 @@ def test_switches_metric_and_values_at_the_pointer(browser: Browser, tmp_path: P
 def test_numbers_of_any_size(browser: Browser, tmp_path: Path) -> None:
     """The ratio of the least and the greatest is beyond the largest number; labels of the axis are not cut off."""
     record = records.made_record(algorithm=["A", "B"]) | {"metric": "loss", "higher_is_better": False}
-    for run, (first, last) in zip(record["runs"], [(1.0, 1e306), (1e-12, 1e-300)], strict=True):
+    for run, (first, last) in zip(record["runs"], [(1e306, 1.0), (1e-12, 1e-300)], strict=True):
         run["curves"]["loss"] = [first * (last / first) ** (k / 19) for k in range(20)]
         run["final"] = run["curves"]["loss"][-1]
     shown(browser, tmp_path, record, 400)
@@ -189,7 +189,28 @@ def test_numbers_of_any_size(browser: Browser, tmp_path: Path) -> None:
     assert all(left >= 0 for _, left in labels), labels
     paths = browser.evaluate("Array.from(document.querySelectorAll('.mean'), e => e.getAttribute('d'))")
     ends = [[float(path.replace("M", "L").split("L")[i].split()[1]) for i in (1, -1)] for path in paths]
-    assert ends[0][1] < ends[0][0] < ends[1][0] < ends[1][1], ends
+    assert ends[0][0] < ends[0][1] < ends[1][0] < ends[1][1], ends
+    assert browser.errors == []
+
+
+def test_what_diverges_leaves_the_pictures_and_the_others_are_seen(browser: Browser, tmp_path: Path) -> None:
+    record = records.made_record(algorithm=["A", "B", "C"]) | {"metric": "loss", "higher_is_better": False}
+    for run, rate in zip(record["runs"], [0.7, 0.8, 1e15], strict=True):
+        run["curves"]["loss"] = [2.0 * rate**k for k in range(20)]
+        run["final"] = run["curves"]["loss"][-1]
+    shown(browser, tmp_path, record)
+    caption = "document.querySelector('#curves-caption').innerText"
+    assert "One that ends a thousand times higher than it began leaves the picture." in browser.evaluate(caption)
+    labels = browser.evaluate("Array.from(document.querySelectorAll('.frame .end'), e => e.textContent)")
+    assert not any("e" in label for label in labels), labels
+    colors = "Array.from(document.querySelectorAll('.heat tbody td'), e => getComputedStyle(e).backgroundColor)"
+    assert len(set(browser.evaluate(colors))) == 2, "the best, and two of the worst: B and C"
+    assert "worst 0.02882 and beyond" in browser.evaluate("document.querySelector('#scale').innerText")
+    browser.click("#legend [data-algorithm='A']")
+    browser.click("#legend [data-algorithm='B']")
+    assert "leaves the picture" not in browser.evaluate(caption), "alone it is seen"
+    labels = browser.evaluate("Array.from(document.querySelectorAll('.frame .end'), e => e.textContent)")
+    assert any("e" in label for label in labels), labels
     assert browser.errors == []
 
 
