@@ -61,7 +61,8 @@ def choose_algorithms(
     ----------
     given : name, Algorithm, rule, or a list or dict of them
         A name of the catalogue ("admm", "krum", "nnm+trimmed-mean"); an Algorithm, or a class of them; a function or an
-        object of ``byzadmm.aggregators``, which stands for SGD with that rule. The keys of a dict are labels.
+        object of ``byzadmm.aggregators``, which stands for SGD with that rule; an AlgorithmChoice as it is. The keys of
+        a dict are labels.
     dataset : Dataset or None
     preset : callable
         Gives the settings of the catalogue for the data; called if a name or a rule needs them.
@@ -76,6 +77,8 @@ def choose_algorithms(
 
 
 def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
+    if isinstance(item, AlgorithmChoice):
+        return item
     if isinstance(item, str):
         name = item.strip()
         made = catalogue.make_algorithm(name, preset(), 0)  # an error about the name now, not in every cell
@@ -102,6 +105,9 @@ def choose_attacks(given: Any) -> list[Choice]:
     labels, items = _items(given, "attacks")
     choices = []
     for item in items:
+        if isinstance(item, Choice):
+            choices.append(item)
+            continue
         attack = catalogue.make_attack(item) if isinstance(item, str) else item
         if attack is not None and not callable(attack):
             raise TypeError(f"attacks: expected a name, an attack, a function or None, got {type(item).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,10 @@ from byzadmm.study.study import HIGHER
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
-__all__ = ["draw_curves", "literal", "save"]
+__all__ = ["INCHES", "draw_curves", "in_lines", "literal", "save"]
+
+#: Width of a letter per point of its size.
+INCHES = 0.0085
 
 _AXES_LABELS = {
     "iterations": "iterations",
@@ -39,7 +43,11 @@ def draw_curves(
     check_choice(x, "x", _AXES_LABELS)
     attacks = study.axes["attack"]
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
-    figure = Figure(figsize=(1.9 + 3.4 * len(attacks), 0.9 + 2.7 * len(others)), layout="constrained")
+    legend = 0.8 + INCHES * 9 * max(len(study.label("algorithm", algorithm)) for algorithm in study.axes["algorithm"])
+    room = 3.4 * len(attacks) if len(attacks) > 1 else 5.0
+    title = in_lines(study.title, room, 11)
+    size = (room + legend + 0.2, 0.7 + 0.2 * (title.count("\n") + 1) + (2.7 if len(attacks) > 1 else 3.4) * len(others))
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
     low, high = _limits(study, name)
@@ -47,7 +55,9 @@ def draw_curves(
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
-            ax.set_title(literal(_title(study, attack, q, partition)), fontsize=10)
+            above = _title(study, attack, q, partition)
+            if panels.size > 1 or above not in study.title:
+                ax.set_title(literal(above), fontsize=10)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES_LABELS[x])
     for row in panels:
@@ -55,7 +65,7 @@ def draw_curves(
     found = [ax.get_legend_handles_labels() for ax in panels.flat]
     handles = {label: handle for pair in found for handle, label in zip(*pair, strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2)
-    figure.suptitle(literal(study.title), fontsize=11)
+    figure.suptitle(literal(title), x=room / 2 / size[0], fontsize=11)  # above the panels: the legend is beside them
     return save(figure, path)
 
 
@@ -71,6 +81,12 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
 def literal(text: str) -> str:
     """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
     return text.replace("$", r"\$")
+
+
+def in_lines(text: str, width: float, size: float) -> str:
+    """Words of that size broken into lines that fit into so many inches."""
+    room = max(10, int(width / (INCHES * size)))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 
 def _title(study: Study, attack: str, q: int, partition: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm.catalogue import located
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
@@ -22,7 +23,7 @@ from byzadmm.training.experiment import DEFAULTS
 from byzadmm.training.many import Task, run_many
 from byzadmm.training.run import Progress
 
-__all__ = ["OnEvaluation", "carry_out"]
+__all__ = ["OnEvaluation", "carry_out", "empty_study"]
 
 OnEvaluation = Callable[[int, dict[str, Any]], Any]
 
@@ -35,6 +36,8 @@ def carry_out(
     on_evaluation: OnEvaluation | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_result: Callable[[Study, Cell], None] = lambda study, cell: None,
+    models: bool = False,
+    warn: bool = True,
 ) -> Study:
     """Run what a plan asks for and is not in the folder ``checkpoint`` yet.
 
@@ -46,13 +49,15 @@ def carry_out(
     on_result : callable
         Gets the study, as far as it is, and the cell whose run has just ended. After Ctrl-C, which is raised, it is
         what remains of the study.
+    models : bool
+        Whether results have the workers' models: m models per run may fill the memory.
+    warn : bool
+        Whether runs that failed are a warning; they are in ``missing`` either way.
     """
     begun = time.perf_counter()
-    study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
-    study.when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    study = empty_study(plan)
     shared: dict[int, list[Cell]] = {}
     for cell, arguments in plan.runs.items():
-        study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
         if not isinstance(arguments, str):
             shared.setdefault(id(arguments), []).append(cell)
     folder = None if checkpoint is None else Folder(checkpoint, on_evaluation)
@@ -78,16 +83,17 @@ def carry_out(
 
     def ended(number: int, result: Result | Exception) -> None:
         if isinstance(result, Exception):
+            result = located(result)
             errors.append(result)
         keep(waiting[number], result)
 
     threads = max(1, (os.cpu_count() or 1) // max(1, len(waiting)))
-    tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder) for cells in waiting]
+    tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder, models) for cells in waiting]
     run_many(tasks, jobs, progress=progress, on_result=ended)
     study.seconds = time.perf_counter() - begun
     if errors and not study.results:
         raise errors[0]
-    if errors:
+    if errors and warn:
         warnings.warn(
             f"{len(errors)} of {len(shared)} runs failed, the first with {type(errors[0]).__name__}: {errors[0]}",
             RuntimeWarning,
@@ -100,7 +106,23 @@ def carry_out(
     return study
 
 
-def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation | None, folder: Folder | None) -> Task:
+def empty_study(plan: Plan) -> Study:
+    """The study of a plan of which nothing has been run; its date is now."""
+    study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    study.when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    for cell, arguments in plan.runs.items():
+        study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
+    return study
+
+
+def _task(
+    cell: Cell,
+    arguments: Any,
+    threads: int,
+    on_evaluation: OnEvaluation | None,
+    folder: Folder | None,
+    models: bool,
+) -> Task:
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
         loss = given["loss"]
@@ -112,7 +134,8 @@ def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation 
         if folder is not None:
             given["checkpoint"] = folder.state(arguments)
         result = simulate(given.pop("dataset"), given.pop("parts"), **given)
-        result.x = None  # m models per run would fill the memory
+        if not models:
+            result.x = None
         if folder is not None:
             folder.keep(arguments, result)
         return result

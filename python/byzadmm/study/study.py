@@ -40,6 +40,11 @@ class Missing(NamedTuple):
     status: str
     reason: str
 
+    @property
+    def words(self) -> str:
+        """The reason, without the kind of an error whose text says it all."""
+        return self.reason.removeprefix("ValueError: ").removeprefix("TypeError: ")
+
 
 @dataclass
 class Study:
