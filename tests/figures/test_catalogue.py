@@ -142,6 +142,19 @@ def test_settings_for_real_targets_follow_both_scales() -> None:
     assert catalogue.preset_for(named).admm.lam == pytest.approx(one.admm.lam * named.scale, rel=0.01)
 
 
+def test_one_column_far_above_the_rest_is_refused() -> None:
+    """A date in seconds beside ages: with steps for the one, nothing is learned of the others."""
+    rng = np.random.default_rng(0)
+    x = np.c_[rng.uniform(18, 90, 200), rng.uniform(1.6e9, 1.7e9, 200), np.ones(200)]
+    for y in (x[:, 0] > 50, x[:, 0] + 0.5):
+        with pytest.raises(ValueError, match="expected columns of about one size, got column 1 far above the rest"):
+            catalogue.preset_for(datasets.from_arrays(x, y, x, y))
+        scaled = catalogue.preset_for(datasets.from_arrays(x, y, x, y, scale="standard"))
+        assert scaled.length == pytest.approx(2.0)
+        alone = datasets.from_arrays(x[:, 1:] / 1e8, y, x[:, 1:] / 1e8, y)  # the others are constant
+        assert catalogue.preset_for(alone).length > 200
+
+
 def test_changes() -> None:
     data, one, two = datasets.load("digits"), steps.constant(1.0), steps.constant(2.0)
     assert ADMM.for_dataset(data, lam=0.5).lam == 0.5

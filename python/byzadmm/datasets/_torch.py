@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm._internal.arrays import is_array
+from byzadmm._internal.arrays import as_index, is_array
 from byzadmm._internal.progress import Bar
 
 from ._arrays import from_arrays
@@ -122,7 +122,7 @@ def _whole(dataset: Any, name: str) -> tuple[Array, Array] | None:
         whole = _whole(dataset.dataset, name)
         if whole is None:
             return None
-        rows = as_array(dataset.indices, f"{name}.indices")
+        rows = as_index(as_array(dataset.indices, f"{name}.indices"), f"{name}.indices")
         return whole[0][rows], whole[1][rows]
     if _is_torch(dataset, "TensorDataset"):
         if len(dataset.tensors) != 2:

@@ -192,7 +192,11 @@ class SampledLoss:
 
     @cached_property
     def _test(self) -> tuple[Array, Array]:
-        return as_samples(self.dataset.test_x), self._targets(self.dataset.test_y, "test_y")
+        x, y = as_samples(self.dataset.test_x), self._targets(self.dataset.test_y, "test_y")
+        if x.ndim != 2 or x.shape[1] != self.dataset.n_features or y.shape != (len(x),) or not len(x):
+            expected = f"at least one row of {self.dataset.n_features} columns, and a target for each"
+            raise ValueError(f"test_x, test_y: expected {expected}; got shapes {x.shape} and {y.shape}")
+        return x, y
 
     @cached_property
     def _rows(self) -> Array | None:
@@ -207,6 +211,14 @@ class LabeledLoss(SampledLoss):
         """The same with labels ``K - 1 - y`` for ``workers``."""
         settings: dict[str, Any] = {"threads": self.threads, "_poisoned": frozenset(workers)}
         return type(self)(self.dataset, self.parts, self.batch_size, self.seed, **settings)
+
+    def _targets(self, y: Any, name: str) -> Array:
+        labels = super()._targets(y, name)
+        wrong = np.flatnonzero((labels < 0) | (labels >= self.dataset.n_classes))
+        if len(wrong):
+            expected, got = f"[0, {self.dataset.n_classes})", labels.flat[wrong[0]]
+            raise ValueError(f"{name}: expected labels in {expected}, got {got} at row {wrong[0]}")
+        return labels
 
     @cached_property
     def _flipped(self) -> Array:

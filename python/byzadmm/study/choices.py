@@ -30,6 +30,8 @@ __all__ = [
 #: Samples of every worker.
 Parts = Sequence[Any]
 
+_PLAIN = (str, list, tuple, type(None))  # what has no settings that could tell it from another
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -207,8 +209,8 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     made = []
     for choice, item in zip(choices, items, strict=True):
         same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
-        if len(same) > 1 and not isinstance(item, (str, list, tuple)):
-            held = [settings_of(one) for one in same if not isinstance(one, (str, list, tuple))]
+        if len(same) > 1 and not isinstance(item, _PLAIN):
+            held = [settings_of(one) for one in same if not isinstance(one, _PLAIN)]
             own = settings_of(item)
             differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
             words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
@@ -218,4 +220,6 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
+    if len({choice.label for choice in made}) < len(made):  # "trimmed-mean" and "trimmed_mean": a label is one place
+        made = [replace(choice, label=choice.name) for choice in made]
     return made

@@ -23,6 +23,7 @@ __all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
 AXES = ("algorithm", "attack", "n_byzantine", "partition", "seed")
 
 _WORKERS = 20
+_USUAL_REPR: Any = object.__repr__  # has an address
 
 
 class Cell(NamedTuple):
@@ -210,4 +211,6 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
 def _loss_name(loss: Any) -> str:
     if isinstance(loss, str):
         return loss
-    return repr(loss) if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))
+    if _is_object(loss) and type(loss).__repr__ is not _USUAL_REPR:
+        return repr(loss)
+    return str(getattr(loss, "__name__", type(loss).__name__))

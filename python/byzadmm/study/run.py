@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,9 @@ def carry_out(
 
 
 def empty_study(plan: Plan) -> Study:
-    """The study of a plan of which nothing has been run."""
+    """The study of a plan of which nothing has been run; its date is now."""
     study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    study.when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     for cell, arguments in plan.runs.items():
         study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
     return study

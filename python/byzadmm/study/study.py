@@ -22,12 +22,12 @@ from byzadmm.study.plan import AXES, Cell
 __all__ = ["Missing", "Study"]
 
 # Entries of study.json that are attributes.
-_KEPT = ("title", "axes", "settings", "labels", "kinds", "seconds", "tuned")
+_KEPT = ("title", "axes", "settings", "labels", "kinds", "when", "seconds", "tuned")
 
 _PLURALS = dict(zip(AXES, ("algorithms", "attacks", "numbers of attackers", "partitions", "seeds"), strict=True))
 
 #: Curves of which more is better; of all others less is.
-HIGHER = ("accuracy", "r2")
+HIGHER = ("accuracy", "r2", "f1", "auc", "precision", "recall")
 
 
 class Missing(NamedTuple):
@@ -67,6 +67,8 @@ class Study:
         Algorithm -> its name in the catalogue, which has its color and line.
     ideal : tuple of str
         Algorithms that exclude the Byzantine workers.
+    when : str
+        Date and time at which the comparison began.
     seconds : float
         Time that the comparison took.
     tuned : dict
@@ -91,14 +93,17 @@ class Study:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     ideal: tuple[str, ...] = ()
+    when: str = ""
     seconds: float = 0.0
     tuned: dict[str, dict[str, float]] = field(default_factory=dict)
     files: dict[Cell, str] = field(default_factory=dict)
 
     def cells(self, **fixed: Any) -> list[Cell]:
         """The cells in order, those with these values of some axes, as in ``cells(attack="sign-flip", seed=0)``."""
-        for axis in fixed:
-            check_choice(axis, "axis", AXES)
+        for axis, value in fixed.items():
+            if value not in self.axes[check_choice(axis, "axis", AXES)]:
+                known = ", ".join(map(str, self.axes[axis]))
+                raise ValueError(f"{axis}: expected one of {known}; got {value!r}")
         places = product(*([fixed[axis]] if axis in fixed else self.axes[axis] for axis in AXES))
         return [cell for cell in map(Cell._make, places) if cell in self.results or cell in self.missing]
 
@@ -118,11 +123,12 @@ class Study:
         return list(found)
 
     def metric(self, given: str | None = None) -> str:
-        """``given``, checked; by default the accuracy, or the loss on the test set, or the loss."""
+        """``given``, checked; by default accuracy, loss on the test set, loss, or the first of a custom loss's own."""
         found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
-        return next((name for name in ("accuracy", "test_loss", "loss") if name in found), found[0])
+        own = [name for name in found if name not in ("consensus_gap", "distance")]
+        return next((name for name in ("accuracy", "test_loss", "loss", *own) if name in found), found[0])
 
     def final(self, cell: Cell, metric: str | None = None) -> float:
         """Mean of a curve over the last fifth of the run, NaN where there is no result."""

@@ -51,7 +51,11 @@ class History:
     def _metrics(self, x0: Array) -> dict[str, float]:
         loss = self.run.loss
         if hasattr(loss, "evaluate"):
-            return {str(name): float(value) for name, value in loss.evaluate(x0.copy()).items()}
+            found = loss.evaluate(x0.copy())
+            try:
+                return {str(name): float(value) for name, value in found.items()}
+            except (AttributeError, TypeError, ValueError) as error:
+                raise TypeError(f"loss.evaluate: expected a dict of numbers, got {found!r}") from error
         return {"loss": float(loss.value(x0.copy()))} if hasattr(loss, "value") else {}
 
     def arrays(self) -> dict[str, Array]:
