@@ -70,7 +70,7 @@ def compare(
         too. Returning True stops that run. It is called in several threads.
     checkpoint : path, optional
         A folder for results and states. The same call after a crash goes on; a call with more algorithms, attacks or
-        seeds runs only those. A function counts by its name and code, without the functions that it calls.
+        seeds runs only those. A function counts by its name and code, and by those of your modules that it uses.
     jobs : int, optional
         How many runs at once; by default one per CPU.
     **settings

@@ -14,7 +14,7 @@ from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
-from byzadmm.study.identity import Identity, code_digest
+from byzadmm.study.identity import Identity
 from byzadmm.study.plan import Cell, Plan
 from byzadmm.study.study import Missing, Study
 from byzadmm.training.experiment import DEFAULTS
@@ -136,7 +136,7 @@ class Folder:
         prepare(self.path / "study.json", "checkpoint")
         self._identity = Identity()
         self._names: dict[int, str] = {}
-        self._stopper = code_digest(on_evaluation)[:8] or "none"
+        self._stopper = self._identity.digest({"on_evaluation": on_evaluation})[:8]
 
     def _name(self, arguments: Any) -> str:
         if id(arguments) not in self._names:
