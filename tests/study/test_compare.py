@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import threading
 from collections import Counter
 from typing import Any
@@ -132,6 +134,42 @@ def test_attackers_of_one_kind_are_told_apart_by_their_settings() -> None:
     study = byzadmm.compare("digits", algorithms="sgd", attacks=given, seeds=1, **SHORT)
     assert study.axes["attack"] == ["sign-flip (scale=-1.0)", "sign-flip (scale=-3.0)", "alie", "bias"]
     assert study.label("attack", "alie") == "ALIE"
+
+
+def test_classes_of_attacks_and_rules_and_partial_functions() -> None:
+    def scaled(messages: Array, *, byzantine: list[int], scale: float, **_: Any) -> Array:
+        out: Array = scale * messages[byzantine]
+        return out
+
+    given = [attacks.ALIE, functools.partial(scaled, scale=2.0), functools.partial(scaled, scale=3.0)]
+    rules = [aggregators.Krum, aggregators.make("nnm+median")]
+    study = byzadmm.compare("digits", algorithms=rules, attacks=given, n_byzantine=[2, 4], seeds=1, **SHORT)
+    assert study.axes["attack"] == ["alie", "scaled (scale=2.0)", "scaled (scale=3.0)"]
+    assert not study.missing
+    for cell, result in study.results.items():
+        about = result.config["algorithm"]
+        assert about["f"] == cell.n_byzantine, cell
+        if cell.algorithm != "krum":  # the links of a chain without f, too
+            assert f"f={cell.n_byzantine}" in about["rule"][0], cell
+    by_name = byzadmm.compare("digits", algorithms="krum", attacks="alie", n_byzantine=4, seeds=1, **SHORT)
+    [cell] = by_name.cells()
+    assert equal_runs(by_name.results[cell], study.results[cell])
+
+
+def test_settings_are_plain_values_whatever_was_given() -> None:
+    start = np.full(650, 0.01)
+    study = byzadmm.compare(
+        "digits", algorithms="sgd", attacks=None, seeds=np.array([3, 1]), n_byzantine=np.array([2]), x0_init=start,
+        batch_size=np.int64(8), rho=np.float32(0.5), dtype=np.float64, **SHORT,
+    )  # fmt: skip
+    assert study.axes["seed"] == [3, 1]
+    assert {"batch_size": 8, "rho": 0.5, "dtype": "float64"}.items() <= study.settings.items()
+    assert json.loads(json.dumps(study.settings)) == study.settings
+    data = datasets.load("digits")
+    parts = partition.iid(data.train_y, 20, seed=3)
+    run = simulate(data, parts, algorithm=SGD.for_dataset(data), n_byzantine=2, seed=3,
+                   x0_init=start, batch_size=8, rho=0.5, dtype="float64", **SHORT)  # fmt: skip
+    assert equal_runs(study.results[study.cells(seed=3)[0]], run)
 
 
 def test_a_partition_is_a_name_a_function_index_arrays_or_several() -> None:
@@ -270,7 +308,11 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
         ({"seed": 3}, TypeError, "unexpected keyword argument 'seed'"),
         ({"colour": "red"}, TypeError, "unexpected keyword argument 'colour'"),
         ({"tune": {"budgets": 3}}, ValueError, "tune: expected one of budget"),
+        ({"tune": {"ranges": {"step": (0.0, 1.0)}}}, ValueError, "tune: ranges: step: expected a finite number > 0"),
+        ({"tune": {"ranges": {"step": (2.0, 1.0)}}}, ValueError, "tune: ranges: step: expected a finite number >= 2"),
+        ({"tune": {"ranges": {"stap": (1.0, 2.0)}}}, ValueError, "tune: ranges: expected one of lam, beta, step"),
         ({"jobs": 0}, ValueError, "jobs: expected an integer >= 1, got 0"),
+        ({"on_evaluation": 3}, TypeError, "on_evaluation: expected None or a callable, got int"),
     ],
 )
 def test_what_cannot_be_compared_is_said_before_anything_runs(

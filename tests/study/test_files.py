@@ -52,6 +52,19 @@ def test_saved_and_loaded_is_the_same_study(tmp_path: Path) -> None:
         Study.load(tmp_path / "nowhere")
 
 
+def test_a_study_that_is_being_replaced_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (byzadmm.compare(**SHORT, algorithms="sgd", attacks=None, batch_size=n) for n in (4, 5))
+    first.save(tmp_path)
+
+    def killed(path: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("byzadmm.study.study.replacing", killed)
+    with pytest.raises(KeyboardInterrupt):
+        second.save(tmp_path)
+    assert same(Study.load(tmp_path), first)
+
+
 def test_a_file_that_the_record_names_stays_inside_the_folder(tmp_path: Path) -> None:
     study = byzadmm.compare(**SHORT, algorithms="sgd", attacks=None)
     study.save(tmp_path / "study")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from byzadmm import Result, Study
+from byzadmm import Result, Study, catalogue
 from byzadmm.study import AXES, Cell, Missing
 from byzadmm.study.table import paired_interval
 
@@ -90,6 +90,41 @@ def test_the_table_pairs_differences_over_seeds_and_fits_80_columns() -> None:
     assert alone.table().splitlines() == ["made, 2 of 20 Byzantine, iid: final accuracy", "      none", "a    0.250"]
 
 
+def test_the_table_fits_80_columns_with_long_words_and_large_numbers() -> None:
+    words = ["x" * 50, "two\nlines", "c"]
+    places = [(name, attack, 2, "p " * 40) for name in words for attack in [*"abcdefgh", *words]]
+    for base in (0.5, 9.9999, 99999.7, -1e5, 2e12, -3e120, np.inf, np.nan):
+        finals = {place: [base, 1.1 * base] for place in places}
+        with np.errstate(invalid="ignore"):
+            study = made(finals)
+            study.title = "long " * 30
+            study.missing[study.cells()[-1]] = Missing("failed", "ValueError: " + "no " * 50 + "\n" + "y" * 200)
+            del study.results[study.cells()[-1]]
+            lines = study.table().splitlines()
+        assert max(map(len, lines)) <= 80, (base, max(lines, key=len))
+        assert "".join(lines).count("y" * 50) >= 1, base
+
+
+def test_a_large_study_is_read_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = made({(f"a{i}", f"b{j}", 2, "iid"): [0.5] * 4 for i in range(10) for j in range(10)})
+    read: list[int] = []
+    listed = Study.metrics
+    monkeypatch.setattr(Study, "metrics", lambda self: read.append(1) or listed(self))  # type: ignore[func-returns-value]
+    study.table()
+    study.rows()
+    study.record()
+    study.heatmap()
+    assert len(read) < 10
+
+
+def test_labels_that_are_names_of_the_catalogue_do_not_share_a_style() -> None:
+    finals = {(name, "none", 2, "iid"): [0.5] for name in ("mine", "rsa", "theirs")}
+    study = made(finals, kinds={"mine": "Slow", "rsa": "Slow", "theirs": "rsa"})
+    colors = [style.color for style in study.styles().values()]
+    assert len(set(colors)) == 3
+    assert study.styles()["theirs"].color == catalogue.STYLES["rsa"].color
+
+
 def overlaps(figure: Any) -> list[str]:
     """Texts of a figure that lie over each other, or over its edge."""
     figure.draw_without_rendering()
@@ -164,6 +199,9 @@ def test_axes_of_bytes_and_seconds() -> None:
         80_000,
         160_000,
     ]  # 100 * 20 * 2 * 40
+    for result in study.results.values():
+        result.config |= {"n_workers": 100, "participation": 0.07}  # 7 of them, although 0.07 * 100 > 7
+    assert study.plot(x="bytes").axes[0].get_lines()[0].get_xdata()[-1] == 100 * 7 * 2 * 40
     assert study.plot(x="seconds").axes[0].get_lines()[0].get_xdata().tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="x: expected one of iterations, bytes, seconds; got 'time'"):
         study.plot(x="time")

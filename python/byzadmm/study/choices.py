@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,6 +75,8 @@ def choose_algorithms(
 
 
 def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
+    if isinstance(item, type) and issubclass(item, Aggregator):
+        item = catalogue.hyphenated(item.rule)
     if isinstance(item, str):
         name = item.strip()
         made = catalogue.make_algorithm(name, preset(), 0)  # an error about the name now, not in every cell
@@ -101,6 +104,7 @@ def choose_attacks(given: Any) -> list[Choice]:
     choices = []
     for item in items:
         attack = catalogue.make_attack(item) if isinstance(item, str) else item
+        attack = attack() if isinstance(attack, type) else attack
         if attack is not None and not callable(attack):
             raise TypeError(f"attacks: expected a name, an attack, a function or None, got {type(item).__name__}")
         if attack is None:
@@ -192,8 +196,13 @@ def _items(given: Any, what: str) -> tuple[list[str] | None, list[Any]]:
 
 
 def _name_of(part: Any) -> str:
-    name = getattr(part, "__name__", type(part).__name__)
-    return str(name)
+    if isinstance(part, functools.partial):
+        return _name_of(part.func)
+    return str(getattr(part, "__name__", type(part).__name__))
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    return dict(part.keywords) if isinstance(part, functools.partial) else settings_of(part)
 
 
 def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
@@ -202,8 +211,8 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     for choice, item in zip(choices, items, strict=True):
         same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
         if len(same) > 1 and not isinstance(item, (str, list, tuple)):
-            held = [settings_of(one) for one in same if not isinstance(one, (str, list, tuple))]
-            own = settings_of(item)
+            held = [_settings(one) for one in same if not isinstance(one, (str, list, tuple))]
+            own = _settings(item)
             differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
             words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
             choice = replace(choice, name=f"{choice.name} ({words})", label=f"{choice.label} ({words})")

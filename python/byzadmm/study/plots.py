@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from byzadmm._internal.atomic_files import save_picture
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result
 from byzadmm.study.study import HIGHER
+from byzadmm.training.sampling import Sampling
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
@@ -143,7 +143,9 @@ def _places(result: Result, x: str) -> Array:
         k *= result.seconds / k[-1]
         return k
     config = result.config
-    m = config["n_workers"] - (len(config["byzantine"]) if config["algorithm"].get("ideal") else 0)
-    taking_part = math.ceil(config.get("participation", 1.0) * m)
-    k *= 2.0 * taking_part * config["dim"] * np.dtype(config["dtype"]).itemsize
+    m = config["n_workers"]
+    # Ideal SGD draws among all workers, and excludes the Byzantine ones.
+    share = 1 - len(config["byzantine"]) / m if config["algorithm"].get("ideal") else 1.0
+    per_round = share * Sampling(m, config.get("participation", 1.0), 0).count
+    k *= 2.0 * per_round * config["dim"] * np.dtype(config["dtype"]).itemsize
     return k

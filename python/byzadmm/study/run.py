@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm._internal.validation import check_int
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
@@ -46,6 +47,10 @@ def carry_out(
         Gets the study, as far as it is, and the cell whose run has just ended. After Ctrl-C, which is raised, it is
         what remains of the study.
     """
+    if on_evaluation is not None and not callable(on_evaluation):
+        raise TypeError(f"on_evaluation: expected None or a callable, got {type(on_evaluation).__name__}")
+    cores = os.cpu_count() or 1
+    at_once = cores if jobs is None else check_int(jobs, "jobs", low=1)
     begun = time.perf_counter()
     study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
     shared: dict[int, list[Cell]] = {}
@@ -79,9 +84,9 @@ def carry_out(
             errors.append(result)
         keep(waiting[number], result)
 
-    threads = max(1, (os.cpu_count() or 1) // max(1, len(waiting)))
+    threads = max(1, cores // max(1, min(len(waiting), at_once)))
     tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder) for cells in waiting]
-    run_many(tasks, jobs, progress=progress, on_result=ended)
+    run_many(tasks, at_once, progress=progress, on_result=ended)
     study.seconds = time.perf_counter() - begun
     if errors and not study.results:
         raise errors[0]

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from byzadmm import catalogue
 from byzadmm._internal.atomic_files import prepare_folder, replacing
+from byzadmm._internal.description import describe
 from byzadmm._internal.frames import data_frame
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result, final_accuracy
@@ -93,10 +95,10 @@ class Study:
         """The cells in order, those with these values of some axes, as in ``cells(attack="sign-flip", seed=0)``."""
         for axis in fixed:
             check_choice(axis, "axis", AXES)
-        known = [cell for cell in (*self.results, *self.missing)]
-        order = {axis: {value: place for place, value in enumerate(self.axes[axis])} for axis in AXES}
-        known.sort(key=lambda cell: tuple(order[axis][value] for axis, value in cell._asdict().items()))
-        return [cell for cell in known if all(getattr(cell, axis) == value for axis, value in fixed.items())]
+        wanted = [(AXES.index(axis), value) for axis, value in fixed.items()]
+        found = [cell for cell in (*self.results, *self.missing) if all(cell[at] == value for at, value in wanted)]
+        orders = [{value: place for place, value in enumerate(self.axes[axis])} for axis in AXES]
+        return sorted(found, key=lambda cell: [order[value] for order, value in zip(orders, cell, strict=True)])
 
     def label(self, axis: str, name: Any) -> str:
         """What a value of an axis is called in tables and pictures."""
@@ -108,13 +110,15 @@ class Study:
         """The curves that some run has, accuracy first."""
         found: dict[str, None] = {}
         for result in self.results.values():
-            for name, values in result.metrics.items():
-                if not np.all(np.isnan(values)):
-                    found.setdefault(name)
+            for name in result.metrics:
+                if name not in found and _has(result, name):
+                    found[name] = None
         return list(found)
 
     def metric(self, given: str | None = None) -> str:
         """``given``, checked; by default the accuracy, or the loss on the test set, or the loss."""
+        if given is not None and any(_has(result, given) for result in self.results.values()):
+            return given
         found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
@@ -244,7 +248,8 @@ class Study:
         """Color, line and marker of every algorithm: those of the catalogue for the first of a kind."""
         names = self.axes["algorithm"]
         kinds = [self.kinds.get(name, name) for name in names]
-        keys = [kind if kinds.index(kind) == place else names[place] for place, kind in enumerate(kinds)]
+        # A label may be another algorithm's name in the catalogue; no such name ends with a space.
+        keys = [kind if kinds.index(kind) == place else f"{names[place]} " for place, kind in enumerate(kinds)]
         looks = catalogue.styles(keys)
         return {name: looks[key] for name, key in zip(names, keys, strict=True)}
 
@@ -253,9 +258,10 @@ class Study:
         folder = Path(path)
         prepare_folder(folder / "results", "path")
         entries = []
-        for number, (cell, result) in enumerate(self.results.items()):
-            name = self.files.get(cell, f"{number}.npz")
-            if cell not in self.files or not (folder / "results" / name).exists():
+        for cell, result in self.results.items():
+            # By its contents: a study that was in the folder is whole until study.json is another one.
+            name = self.files.get(cell) or f"{blake2b(repr(describe(result)).encode(), digest_size=16).hexdigest()}.npz"
+            if not (folder / "results" / name).exists():
                 result.save(folder / "results" / name)
             entries.append([*cell, name])
         about = {
@@ -266,7 +272,7 @@ class Study:
             "missing": [[*cell, *why] for cell, why in self.missing.items()],
         }
         with replacing(folder / "study.json") as file:
-            file.write((json.dumps(about, indent=1, default=str) + "\n").encode())
+            file.write((json.dumps(about, indent=1, default=describe) + "\n").encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Study:
@@ -296,3 +302,7 @@ class Study:
         shape = " x ".join(f"{count} {_PLURALS[axis]}" for axis, count in sizes.items() if count > 1)
         done = f"{len(self.results)} of {len(self.results) + len(self.missing)} runs"
         return f"<Study {self.title}: {shape or 'one run'}, {done}>"
+
+
+def _has(result: Result, metric: str) -> bool:
+    return metric in result.metrics and not np.all(np.isnan(result.metrics[metric]))
