@@ -192,6 +192,28 @@ def test_pictures_have_what_they_should_and_nothing_overlaps(shape: str, tmp_pat
         study.heatmap(rows="attack", columns="attack")
 
 
+def test_forty_algorithms_and_long_words_fit_into_the_pictures() -> None:
+    words = "and a title that goes on and on and on, as those of people do"
+    for algorithms, attacks in [(40, 1), (40, 3), (3, 1), (3, 4)]:
+        more = "" if algorithms > 3 else "_with_a_long_name_indeed (lam=0.1, beta=0.2, master_step=Power(c=1, p=0.5))"
+        places = itertools.product(range(algorithms), range(attacks))
+        study = made({(f"rule_{i}{more}", f"${j}$ {words}", 2, "iid"): [0.1, 0.2] for i, j in places})
+        study.title = "rather a long title of a study " * 4
+        figure = study.plot()
+        assert overlaps(figure) == [], (algorithms, attacks)
+        box = figure.legends[0].get_window_extent(figure.canvas.get_renderer())
+        width, height = figure.canvas.get_width_height()
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= -1, (algorithms, attacks)
+        title = figure._suptitle.get_window_extent(figure.canvas.get_renderer())
+        assert title.x1 <= box.x0, (algorithms, attacks)
+        panels = [ax.get_window_extent() for ax in figure.axes]
+        assert min(panel.width for panel in panels) > 250, (algorithms, attacks)
+        assert max(panel.x1 for panel in panels) < box.x0, (algorithms, attacks)
+        figure = study.heatmap()
+        assert overlaps(figure) == [], (algorithms, attacks)
+        assert figure.axes[0].get_window_extent().width > 50 * attacks, (algorithms, attacks)
+
+
 def test_axes_of_bytes_and_seconds() -> None:
     study = made({("a", "none", 2, "iid"): [0.5, 0.7]})
     assert study.plot(x="bytes").axes[0].get_lines()[0].get_xdata().tolist() == [

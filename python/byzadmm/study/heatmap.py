@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,16 @@ from matplotlib.patches import Rectangle
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice
 from byzadmm.study.plan import AXES
-from byzadmm.study.plots import literal, save
+from byzadmm.study.plots import LETTER, in_lines, literal, save
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
 __all__ = ["draw_heatmap"]
 
-_INCHES = 0.0085  # width of a letter per point of its size
 _CELL = (0.62, 0.3)  # inches
 _LETTERS = 11  # points
+_LABEL = 3.0  # inches, the longest line of a label
 
 
 def draw_heatmap(
@@ -45,8 +44,9 @@ def draw_heatmap(
     panels = [dict(zip(others, values, strict=True)) for values in product(*(study.axes[axis] for axis in others))]
     maps = [_values(study, name, rows, columns, fixed) for fixed in panels]
     titles = [_title(study, fixed) for fixed in panels]
-    row_labels = [study.label(rows, value) for value in study.axes[rows]]
-    column_labels = [study.label(columns, value) for value in study.axes[columns]]
+    row_labels, column_labels = (
+        [in_lines(study.label(axis, value), _LABEL, _LETTERS) for value in study.axes[axis]] for axis in (rows, columns)
+    )
     percent = name == "accuracy"
     texts = [_texts(study, name, rows, columns, fixed, values) for fixed, values in zip(panels, maps, strict=True)]
     letters = max(len(text) for each in texts for line in each for text in line)
@@ -54,13 +54,18 @@ def draw_heatmap(
     across = next(n for n in range(min(across, 4) if len(panels) > 4 else len(panels), 0, -1) if len(panels) % n == 0)
     down = len(panels) // across
     # A panel has room for its columns and for its title, a column for its numbers.
-    cell = max(_CELL[0], _INCHES * _LETTERS * (letters + 1.5))
+    across_lines, across_letters = _size(column_labels)
+    down_lines, down_letters = _size(row_labels)
+    cell = max(_CELL[0], LETTER * _LETTERS * (letters + 1.5), 0.36 * across_lines)
     longest = max(len(line) for title in titles for line in title.split("\n"))
-    wide = max(cell * len(column_labels), _INCHES * 12 * longest)
-    side = _INCHES * _LETTERS * max(map(len, row_labels))
-    top = 0.25 + 0.55 * _INCHES * _LETTERS * max(map(len, column_labels))
+    # Labels of columns rise by 30 degrees to the right, the last one beyond its panel.
+    beyond = max(0.0, 0.87 * LETTER * _LETTERS * across_letters - 0.9)
+    wide = max(cell * len(column_labels) + beyond, LETTER * 12 * longest)
+    side = LETTER * _LETTERS * down_letters
+    top = 0.25 + 0.55 * LETTER * _LETTERS * across_letters + 0.16 * (across_lines - 1)
     width = 1.4 + side + across * (wide + 0.25)
-    height = 0.8 + top + down * (_CELL[1] * len(row_labels) + 0.3 + 0.22 * max(t.count("\n") + 1 for t in titles))
+    tall = max(_CELL[1], 0.18 * down_lines + 0.06) * len(row_labels)
+    height = 0.8 + top + down * (tall + 0.3 + 0.22 * max(t.count("\n") + 1 for t in titles))
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
@@ -81,14 +86,14 @@ def draw_heatmap(
         ax.tick_params(length=0, top=first, labeltop=first, bottom=False, labelbottom=False)
     bar = figure.colorbar(image, ax=axes, shrink=min(1.0, max(0.6, 3.0 / height)), pad=0.01, aspect=30)
     bar.set_label(f"final {literal(name.replace('_', ' '))}{' in %' if percent else ''}", fontsize=_LETTERS)
-    figure.suptitle(_in_lines(literal(study.title), width, 13), fontsize=13)
+    figure.suptitle(literal(in_lines(study.title, width, 13)), fontsize=13)
     remarks = []
     if any(text == "illegal" for each in texts for line in each for text in line):
         remarks.append("hatched: so many Byzantine workers are not tolerated")
     seeds = len(study.axes["seed"])
     if "seed" not in (rows, columns) and seeds > 1:
         remarks.append(f"means over {seeds} seeds")
-    figure.supxlabel(_in_lines("; ".join(remarks), width, _LETTERS), fontsize=_LETTERS)
+    figure.supxlabel(in_lines("; ".join(remarks), width, _LETTERS), fontsize=_LETTERS)
     return save(figure, path)
 
 
@@ -145,13 +150,13 @@ def _draw(ax: Any, values: Array, texts: list[list[str]], limits: tuple[float, f
     return image
 
 
+def _size(labels: list[str]) -> tuple[int, int]:
+    """The most lines of a label, and the most letters of a line."""
+    lines = [label.split("\n") for label in labels]
+    return max(map(len, lines)), max(len(line) for each in lines for line in each)
+
+
 def _title(study: Study, fixed: dict[str, Any]) -> str:
     varied = [study.label(axis, value) for axis, value in fixed.items() if len(study.axes[axis]) > 1]
     varied = varied or [study.label(axis, value) for axis, value in fixed.items() if axis == "n_byzantine"]
     return "\n".join([", ".join(varied[:2]), *varied[2:]])
-
-
-def _in_lines(text: str, width: float, size: float) -> str:
-    """Words of that size broken into lines that fit into so many inches."""
-    room = max(10, int(width / (_INCHES * size)))
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])

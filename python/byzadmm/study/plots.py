@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import textwrap
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,11 @@ from byzadmm.training.sampling import Sampling
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
-__all__ = ["draw_curves", "literal", "save"]
+__all__ = ["LETTER", "draw_curves", "in_lines", "literal", "save"]
+
+#: Width of a letter in inches, per point of its size.
+LETTER = 0.0085
+_LEGEND = 3.0  # inches, the longest line of a legend
 
 _AXES_LABELS = {
     "iterations": "iterations",
@@ -39,7 +45,14 @@ def draw_curves(
     check_choice(x, "x", _AXES_LABELS)
     attacks = study.axes["attack"]
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
-    figure = Figure(figsize=(1.9 + 3.4 * len(attacks), 0.9 + 2.7 * len(others)), layout="constrained")
+    # Beside the panels there is room for the legend, in as many columns as that takes.
+    labels = [in_lines(study.label("algorithm", one), _LEGEND, 9) for one in study.axes["algorithm"]]
+    height = 0.9 + 2.7 * len(others)
+    columns = math.ceil(0.19 * sum(label.count("\n") + 1 for label in labels) / (height - 0.3))
+    letters = max(len(line) for label in labels for line in label.split("\n"))
+    panels_width = 3.4 * len(attacks)
+    width = panels_width + max(1.9, 0.5 + columns * (0.75 + LETTER * 9 * letters))
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
     low, high = _limits(study, name)
@@ -47,15 +60,18 @@ def draw_curves(
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
-            ax.set_title(literal(_title(study, attack, q, partition)), fontsize=10)
+            ax.set_title(literal(in_lines(_title(study, attack, q, partition), 3.0, 10)), fontsize=10)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES_LABELS[x])
     for row in panels:
         row[0].set_ylabel(literal(_METRIC_LABELS.get(name, name.replace("_", " "))))
     found = [ax.get_legend_handles_labels() for ax in panels.flat]
     handles = {label: handle for pair in found for handle, label in zip(*pair, strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2)
-    figure.suptitle(literal(study.title), fontsize=11)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2, ncols=columns
+    )
+    title = literal(in_lines(study.title, panels_width, 11))
+    figure.suptitle(title, x=0.5 * panels_width / width, fontsize=11)
     return save(figure, path)
 
 
@@ -66,6 +82,12 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
         with matplotlib.rc_context({"svg.hashsalt": "byzadmm"}):
             save_picture(figure, path, dpi=150, **({"metadata": {"Date": None}} if is_svg else {}))
     return figure
+
+
+def in_lines(text: str, width: float, size: float) -> str:
+    """Text of that size in points broken into lines that fit into so many inches."""
+    room = max(10, int(width / (LETTER * size)))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 
 def literal(text: str) -> str:
@@ -107,7 +129,7 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
             markevery=(place % max(1, shown // 6), max(1, shown // 6)),
             markersize=4.5,
             linewidth=1.6,
-            label=literal(study.label("algorithm", name)),
+            label=literal(in_lines(study.label("algorithm", name), _LEGEND, 9)),
             zorder=3 if ideal else 2,  # dotted: what it coincides with stays visible
         )
     ax.margins(x=0.01)
