@@ -136,6 +136,44 @@ def test_attackers_of_one_kind_are_told_apart_by_their_settings() -> None:
     assert study.label("attack", "alie") == "ALIE"
 
 
+class Growing:
+    """An attack with state: every call is stronger."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, messages: Array, *, byzantine: list[int], **_: Any) -> Array:
+        self.calls += 1
+        out: Array = self.calls * messages[byzantine]
+        return out
+
+
+class Buffered:
+    """A loss that returns its own memory, which a second thread would write over."""
+
+    n_workers, dim = 5, 200
+
+    def __init__(self) -> None:
+        self.room = np.empty(self.dim)
+
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+        self.room[:] = x - worker
+        for _ in range(10):
+            self.room[:] = self.room + 0.0
+        return self.room
+
+
+def test_objects_with_state_are_the_run_s_own() -> None:
+    attack, loss = Growing(), Buffered()
+    settings: dict[str, Any] = {"algorithms": SGD(step=steps.constant(0.1)), "attacks": attack, "seeds": 6, **SHORT}
+    for given in ({"dataset": "digits"}, {"dataset": None, "loss": loss}):
+        alone, beside = (byzadmm.compare(**given, **settings, jobs=jobs) for jobs in (1, 4))
+        for cell, result in alone.results.items():
+            assert equal_runs(result, beside.results[cell]), cell
+    assert attack.calls == 0
+    assert alone.settings["loss"].endswith("test_compare.Buffered object>")
+
+
 def test_classes_of_attacks_and_rules_and_partial_functions() -> None:
     def scaled(messages: Array, *, byzantine: list[int], scale: float, **_: Any) -> Array:
         out: Array = scale * messages[byzantine]
@@ -293,6 +331,13 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
         ({"seeds": 0}, ValueError, "seeds: expected an integer >= 1, got 0"),
         ({"seeds": 1.5}, TypeError, "seeds: expected an integer, got float"),
         ({"partition": "even"}, ValueError, "partition: expected one of"),
+        ({"partition": lambda labels, m, seed: [[0], [1]]}, ValueError, "partition: expected 20 index arrays, one per"),
+        ({"loss": losses.Quadratic([1.0], [[2.0]]), "n_workers": 3}, ValueError, "n_workers: the loss has 1, got 3"),
+        (
+            {"loss": losses.Quadratic([1.0], [[2.0]]), "partition": "by-label"},
+            ValueError,
+            "partition: a loss that is an object has its own",
+        ),
         ({"partition": 3}, TypeError, "partition: expected a name, a function, a list of index arrays"),
         (
             {"partition": [[0], [1]], "n_workers": 3},
@@ -346,3 +391,37 @@ def test_a_search_finds_settings_on_samples_of_its_own_and_leaves_other_algorith
         byzadmm.compare(
             None, loss=losses.Quadratic([1.0], [[2.0]]), algorithms=SGD(), attacks=None, n_byzantine=0, tune=3, **SHORT
         )
+
+
+def test_a_search_in_which_an_algorithm_fails_does_not_lose_the_others() -> None:
+    with pytest.warns(RuntimeWarning, match="runs failed, the first with ValueError: local_steps"):
+        study = byzadmm.compare(
+            "digits", algorithms=["median", "admm"], attacks=None, seeds=1, tune=1, local_steps=2, **SHORT
+        )
+    assert set(study.tuned) == {"median"}
+    assert {(row["algorithm"], row["status"]) for row in study.rows()} == {("median", "done"), ("admm", "failed")}
+    with pytest.warns(RuntimeWarning, match="runs failed"):
+        study = byzadmm.compare(
+            "digits", algorithms=["admm", SGD(step=steps.constant(0.1))], attacks=None, seeds=1, tune=2, local_steps=2,
+            **SHORT,
+        )  # fmt: skip
+    assert set(study.tuned) == {"sgd"}
+
+
+def test_metrics_do_not_take_the_place_of_axes() -> None:
+    class Named(Buffered):
+        def evaluate(self, x: Array) -> dict[str, float]:
+            return {"seed": 7.0, "status": 8.0, "top/5": float(x[0])}
+
+    class Listed(Buffered):
+        def evaluate(self, x: Array) -> list[float]:
+            return [1.0]
+
+    settings: dict[str, Any] = {"algorithms": SGD(step=steps.constant(0.1)), "attacks": None, "seeds": [3], **SHORT}
+    study = byzadmm.compare(None, loss=Named(), **settings)
+    [row] = study.rows()
+    assert (row["seed"], row["status"]) == (3, "done")
+    assert set(study.frame(curves=True)["seed"]) == {3}
+    assert row["top/5"] == study.results[study.cells()[0]].metrics["top/5"][-1]
+    with pytest.raises(TypeError, match=r"loss\.evaluate: expected a dict of numbers by name, got list"):
+        byzadmm.compare(None, loss=Listed(), **settings)

@@ -165,12 +165,19 @@ def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
         label = f"Dirichlet({settings['alpha']:g})" if name == "dirichlet" else label
         return Choice(item.strip(), label, lambda seed: entry.make(dataset.train_y, m, seed=seed, **settings))
     if callable(item):
-        return Choice(_name_of(item), _name_of(item), lambda seed: list(item(dataset.train_y, m, seed)))
+        return Choice(_name_of(item), _name_of(item), lambda seed: _counted(item(dataset.train_y, m, seed), m))
     if _is_parts(item):
         return Choice("given", "given", lambda seed: item)
     raise TypeError(
         f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
     )
+
+
+def _counted(parts: Iterable[Any], m: int) -> list[Any]:
+    made = list(parts)
+    if len(made) != m:
+        raise ValueError(f"partition: expected {m} index arrays, one per worker, got {len(made)}")
+    return made
 
 
 def _is_parts(given: Any) -> bool:

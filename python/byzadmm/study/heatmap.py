@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice
 from byzadmm.study.plan import AXES
-from byzadmm.study.plots import LETTER, in_lines, literal, save
+from byzadmm.study.plots import INCHES, in_lines, literal, save
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
@@ -23,6 +23,7 @@ __all__ = ["draw_heatmap"]
 
 _CELL = (0.62, 0.3)  # inches
 _LETTERS = 11  # points
+_WIDTH = 16.0  # inches of panels side by side, if there are several
 _LABEL = 3.0  # inches, the longest line of a label
 
 
@@ -49,20 +50,21 @@ def draw_heatmap(
     )
     percent = name == "accuracy"
     texts = [_texts(study, name, rows, columns, fixed, values) for fixed, values in zip(panels, maps, strict=True)]
-    letters = max(len(text) for each in texts for line in each for text in line)
-    across = len(study.axes[others[-1]]) if others else 1
-    across = next(n for n in range(min(across, 4) if len(panels) > 4 else len(panels), 0, -1) if len(panels) % n == 0)
-    down = len(panels) // across
+    letters = max((len(text) for each in texts for line in each for text in line if text != "illegal"), default=1)
     # A panel has room for its columns and for its title, a column for its numbers.
     across_lines, across_letters = _size(column_labels)
     down_lines, down_letters = _size(row_labels)
-    cell = max(_CELL[0], LETTER * _LETTERS * (letters + 1.5), 0.36 * across_lines)
+    cell = max(_CELL[0], INCHES * _LETTERS * (letters + 1.5), 0.36 * across_lines)
     longest = max(len(line) for title in titles for line in title.split("\n"))
     # Labels of columns rise by 30 degrees to the right, the last one beyond its panel.
-    beyond = max(0.0, 0.87 * LETTER * _LETTERS * across_letters - 0.9)
-    wide = max(cell * len(column_labels) + beyond, LETTER * 12 * longest)
-    side = LETTER * _LETTERS * down_letters
-    top = 0.25 + 0.55 * LETTER * _LETTERS * across_letters + 0.16 * (across_lines - 1)
+    beyond = max(0.0, 0.87 * INCHES * _LETTERS * across_letters - 0.9)
+    wide = max(cell * len(column_labels) + beyond, INCHES * 12 * longest)
+    across = len(study.axes[others[-1]]) if others else 1
+    most = max(1, min(int(_WIDTH / (wide + 0.25)), min(across, 4) if len(panels) > 4 else len(panels)))
+    across = next(n for n in range(most, 0, -1) if len(panels) % n == 0)
+    down = len(panels) // across
+    side = INCHES * _LETTERS * down_letters
+    top = 0.25 + 0.55 * INCHES * _LETTERS * across_letters + 0.16 * (across_lines - 1)
     width = 1.4 + side + across * (wide + 0.25)
     tall = max(_CELL[1], 0.18 * down_lines + 0.06) * len(row_labels)
     height = 0.8 + top + down * (tall + 0.3 + 0.22 * max(t.count("\n") + 1 for t in titles))

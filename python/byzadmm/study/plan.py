@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -83,18 +84,16 @@ def make_plan(
     data = load(dataset)
     _check_loss(loss, data)
     common = _plain(settings)
-    if data is None:
-        m = loss.n_workers
-        if n_workers not in (None, m):
+    fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
+    if data is None or _is_object(loss):  # it has its own samples
+        m = check_int(loss.n_workers, "loss.n_workers", low=1)
+        if fixed not in (None, m):
             raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
+        if not isinstance(partition, str) or partition != "iid":
+            raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
         partitions = [Choice("given", "given", lambda seed: None)]
     else:
-        fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
-        if _is_object(loss):
-            fixed, partition = loss.n_workers, "iid"
         partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
-        if _is_object(loss):  # it has its own samples
-            partitions = [Choice("given", "given", lambda seed: None)]
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
     attack_choices = choose_attacks(attacks)
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
@@ -214,4 +213,5 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
 def _loss_name(loss: Any) -> str:
     if isinstance(loss, str):
         return loss
-    return repr(loss) if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(loss))  # no address
+    return text if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))

@@ -23,10 +23,10 @@ from byzadmm.training.sampling import Sampling
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
-__all__ = ["LETTER", "draw_curves", "in_lines", "literal", "save"]
+__all__ = ["INCHES", "draw_curves", "in_lines", "literal", "save"]
 
 #: Width of a letter in inches, per point of its size.
-LETTER = 0.0085
+INCHES = 0.0085
 _LEGEND = 3.0  # inches, the longest line of a legend
 
 _AXES_LABELS = {
@@ -47,11 +47,13 @@ def draw_curves(
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
     # Beside the panels there is room for the legend, in as many columns as that takes.
     labels = [in_lines(study.label("algorithm", one), _LEGEND, 9) for one in study.axes["algorithm"]]
-    height = 0.9 + 2.7 * len(others)
+    wide, tall = (3.4, 2.7) if len(attacks) > 1 else (5.0, 3.4)
+    room = wide * len(attacks)
+    title = in_lines(study.title, room, 11)
+    height = 0.7 + 0.2 * (title.count("\n") + 1) + tall * len(others)
     columns = math.ceil(0.19 * sum(label.count("\n") + 1 for label in labels) / (height - 0.3))
     letters = max(len(line) for label in labels for line in label.split("\n"))
-    panels_width = 3.4 * len(attacks)
-    width = panels_width + max(1.9, 0.5 + columns * (0.75 + LETTER * 9 * letters))
+    width = room + max(1.9, 0.5 + columns * (0.75 + INCHES * 9 * letters))
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
@@ -60,7 +62,9 @@ def draw_curves(
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
-            ax.set_title(literal(in_lines(_title(study, attack, q, partition), 3.0, 10)), fontsize=10)
+            above = _title(study, attack, q, partition)
+            if panels.size > 1 or above not in study.title:
+                ax.set_title(literal(in_lines(above, wide - 0.4, 10)), fontsize=10)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES_LABELS[x])
     for row in panels:
@@ -70,8 +74,7 @@ def draw_curves(
     figure.legend(
         handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2, ncols=columns
     )
-    title = literal(in_lines(study.title, panels_width, 11))
-    figure.suptitle(title, x=0.5 * panels_width / width, fontsize=11)
+    figure.suptitle(literal(title), x=room / 2 / width, fontsize=11)  # above the panels: the legend is beside them
     return save(figure, path)
 
 
@@ -86,7 +89,7 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
 
 def in_lines(text: str, width: float, size: float) -> str:
     """Text of that size in points broken into lines that fit into so many inches."""
-    room = max(10, int(width / (LETTER * size)))
+    room = max(10, int(width / (INCHES * size)))
     return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 

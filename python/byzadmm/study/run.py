@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import time
 import warnings
@@ -35,6 +36,7 @@ def carry_out(
     on_evaluation: OnEvaluation | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_result: Callable[[Study, Cell], None] = lambda study, cell: None,
+    may_fail: bool = False,
 ) -> Study:
     """Run what a plan asks for and is not in the folder ``checkpoint`` yet.
 
@@ -46,6 +48,8 @@ def carry_out(
     on_result : callable
         Gets the study, as far as it is, and the cell whose run has just ended. After Ctrl-C, which is raised, it is
         what remains of the study.
+    may_fail : bool
+        If all runs fail, return the study all the same; by default the first error is raised.
     """
     if on_evaluation is not None and not callable(on_evaluation):
         raise TypeError(f"on_evaluation: expected None or a callable, got {type(on_evaluation).__name__}")
@@ -88,7 +92,7 @@ def carry_out(
     tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder) for cells in waiting]
     run_many(tasks, at_once, progress=progress, on_result=ended)
     study.seconds = time.perf_counter() - begun
-    if errors and not study.results:
+    if errors and not study.results and not may_fail:
         raise errors[0]
     if errors:
         warnings.warn(
@@ -106,6 +110,7 @@ def carry_out(
 def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation | None, folder: Folder | None) -> Task:
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
+        given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss")}
         loss = given["loss"]
         if isinstance(loss, type) or not isinstance(loss, (str, Loss)):
             batch_size = given.get("batch_size", DEFAULTS["batch_size"])
@@ -121,6 +126,16 @@ def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation 
         return result
 
     return Task(run, int(arguments.get("iterations", DEFAULTS["iterations"])))
+
+
+def _own_copy(part: Any) -> Any:
+    """An object of the user's as it was given, for one run: it may hold state or buffers, and others run beside it."""
+    if hasattr(part, "native_form"):  # a loss whose kernels only read it, with all samples in it
+        return part
+    try:
+        return copy.deepcopy(part)
+    except Exception:  # nothing says what an object that cannot be copied raises
+        return part
 
 
 class Folder:

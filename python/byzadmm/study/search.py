@@ -101,7 +101,11 @@ def tuned(
         }
         axes = {axis: list(dict.fromkeys(getattr(cell, axis) for cell in runs)) for axis in plan.axes}
         study = carry_out(
-            Plan(plan.title, axes, dict(runs)), jobs=jobs, progress=progress, checkpoint=_beside(checkpoint)
+            Plan(plan.title, axes, dict(runs)),
+            jobs=jobs,
+            progress=progress,
+            checkpoint=_beside(checkpoint),
+            may_fail=True,
         )
         for cell in runs:
             name, trial = trials[cell.algorithm]
@@ -241,7 +245,7 @@ def _checked_ranges(given: Any) -> dict[str, tuple[float, float]]:
         raise TypeError(f"tune: ranges: expected a dict, got {type(given).__name__}")
     for name, ends in given.items():
         check_choice(name, "tune: ranges", ("lam", "beta", "step", "slope"))
-        if not isinstance(ends, Sequence) or len(ends) != 2:
+        if np.shape(ends) != (2,):
             raise TypeError(f"tune: ranges: {name}: expected (low, high), got {ends!r}")
         low = check_real(ends[0], f"tune: ranges: {name}", low=0.0, strict=True)
         check_real(ends[1], f"tune: ranges: {name}", low=low)

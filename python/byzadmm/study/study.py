@@ -152,7 +152,7 @@ class Study:
             row["final_accuracy"] = float("nan") if result is None else result.final_accuracy()
             for name in names:
                 curve = None if result is None else result.metrics.get(name)
-                row[name] = float("nan") if curve is None else float(curve[-1])
+                row.setdefault(name, float("nan") if curve is None else float(curve[-1]))  # no axis by a curve's name
             row["iterations"] = 0 if result is None else int(result.iterations[-1])
             row["eliminated"] = 0 if result is None else len(result.eliminated)
             row["seconds"] = float("nan") if result is None else result.seconds
@@ -164,7 +164,7 @@ class Study:
         if not curves:
             return data_frame(self.rows())
         done = [(cell, self.results[cell]) for cell in self.cells() if cell in self.results]
-        return data_frame([{**cell._asdict(), **row} for cell, result in done for row in result.table()])
+        return data_frame([cell._asdict() | row | cell._asdict() for cell, result in done for row in result.table()])
 
     def table(self, *, reference: str | None = None, metric: str | None = None) -> str:
         """The means over the seeds as text of at most 80 columns, algorithms by attacks.

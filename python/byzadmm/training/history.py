@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,12 @@ class History:
     def _metrics(self, x0: Array) -> dict[str, float]:
         loss = self.run.loss
         if hasattr(loss, "evaluate"):
-            return {str(name): float(value) for name, value in loss.evaluate(x0.copy()).items()}
+            found = loss.evaluate(x0.copy())
+            if not isinstance(found, Mapping):
+                raise TypeError(f"loss.evaluate: expected a dict of numbers by name, got {type(found).__name__}")
+            if "iterations" in found:
+                raise ValueError("loss.evaluate: 'iterations' is the place of an evaluation, not a metric")
+            return {str(name): float(value) for name, value in found.items()}
         return {"loss": float(loss.value(x0.copy()))} if hasattr(loss, "value") else {}
 
     def arrays(self) -> dict[str, Array]:
