@@ -129,6 +129,16 @@ def test_algorithms_are_names_objects_classes_rules_or_a_dict() -> None:
     assert labelled.styles()["theirs"].color == byzadmm.catalogue.STYLES["admm"].color
 
 
+def test_labels_that_coincide_are_names() -> None:
+    def Median(X: Array) -> Array:
+        out: Array = np.median(X, axis=0)
+        return out
+
+    study = byzadmm.compare("digits", algorithms=["median", Median, "admm"], attacks=None, seeds=1, **SHORT)
+    assert study.labels["algorithm"] == {"median": "median", "Median": "Median", "admm": "ADMM"}
+    assert list(study.record()["algorithms"]) == ["median", "Median", "ADMM"]
+
+
 def test_attackers_of_one_kind_are_told_apart_by_their_settings() -> None:
     given = [attacks.SignFlip(-1.0), attacks.SignFlip(-3.0), attacks.ALIE(), bias]
     study = byzadmm.compare("digits", algorithms="sgd", attacks=given, seeds=1, **SHORT)

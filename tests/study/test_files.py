@@ -37,14 +37,20 @@ def evaluations(**arguments: Any) -> int:
 
 
 def test_saved_and_loaded_is_the_same_study(tmp_path: Path) -> None:
-    study = byzadmm.compare(**SHORT, algorithms=["ideal", "krum"], attacks=["none", "alie"], n_byzantine=[8, 9])
+    study = byzadmm.compare(
+        **SHORT, algorithms=["ideal", "krum"], attacks=["none", "alie"], n_byzantine=[8, 9], tune=1, rho=np.float32(0.5)
+    )
     study.save(tmp_path / "study")
     loaded = Study.load(tmp_path / "study")
     assert same(study, loaded)
     assert loaded.missing == study.missing
     assert loaded.table() == study.table()
+    for name in ("title", "axes", "settings", "labels", "kinds", "ideal", "seconds", "tuned"):
+        assert getattr(loaded, name) == getattr(study, name), name
     assert loaded.rows() == study.rows() or str(loaded.rows()) == str(study.rows())  # NaN differs from itself
-    for damage in ("{", '{"byzadmm": "study"}', "[]", '{"byzadmm": "panel"}'):
+    whole = json.loads((tmp_path / "study" / "study.json").read_text("utf-8"))
+    foreign = [whole | {"axes": {}}, whole | {"axes": whole["axes"] | {"seed": [7]}}, whole | {"axes": 3}]
+    for damage in ("{", '{"byzadmm": "study"}', "[]", '{"byzadmm": "panel"}', *map(json.dumps, foreign)):
         (tmp_path / "study" / "study.json").write_text(damage, "utf-8")
         with pytest.raises(ValueError, match="not a study of byzadmm"):
             Study.load(tmp_path / "study")

@@ -228,4 +228,5 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
-    return made
+    labels = [choice.label for choice in made]
+    return [replace(choice, label=choice.name) if labels.count(choice.label) > 1 else choice for choice in made]

@@ -288,7 +288,11 @@ class Study:
                 missing={Cell(*entry[:5]): Missing(*entry[5:]) for entry in about["missing"]},
             )
             wanted = {Cell(*entry[:5]): folder / "results" / Path(entry[5]).name for entry in about["results"]}
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            for cell in (*wanted, *made.missing):
+                for axis, value in cell._asdict().items():
+                    if value not in made.axes[axis]:
+                        raise ValueError(f"{axis} {value!r} of a run is not among its axes")
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{folder / 'study.json'}: not a study of byzadmm ({error})") from error
         loaded: dict[Path, Result] = {}
         for cell, file in wanted.items():
