@@ -55,10 +55,9 @@ def code_digest(part: Any) -> str:
     Examples
     --------
     >>> from byzadmm.study.identity import code_digest
-    >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 1), code_digest(lambda x: x + 1) == ""
-    (True, False)
-    >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 2)
-    False
+    >>> one, same, other = (eval(f"lambda x: x + {n}", {}) for n in (1, 1, 2))
+    >>> code_digest(one) == code_digest(same), code_digest(one) == code_digest(other), code_digest(max)
+    (True, False, '')
     """
     found = list(_codes(part, {}, 0))
     return _digest(repr(found)) if found else ""
