@@ -57,8 +57,8 @@ def compare(
     iterations, eval_every : int
     loss : None, name, loss, class or function
         None: softmax regression, or least squares for data with real targets. A class of ``byzadmm.losses`` or a
-        function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object serves
-        all runs and has its own samples, batches and seed.
+        function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object has its
+        own samples, batches and seed; every run has a copy of it.
     tune : int or dict, optional
         Search the settings of every algorithm first, with so many trials per setting searched, on samples set aside
         from the training set, under the first attack (:func:`byzadmm.study.search.tuned`). A dict has ``budget`` and
@@ -70,7 +70,7 @@ def compare(
         too. Returning True stops that run. It is called in several threads.
     checkpoint : path, optional
         A folder for results and states. The same call after a crash goes on; a call with more algorithms, attacks or
-        seeds runs only those. A function counts by its name and code, without the functions that it calls.
+        seeds runs only those. A function counts by its name and code, and by those of your modules that it uses.
     jobs : int, optional
         How many runs at once; by default one per CPU.
     **settings

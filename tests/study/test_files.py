@@ -37,19 +37,38 @@ def evaluations(**arguments: Any) -> int:
 
 
 def test_saved_and_loaded_is_the_same_study(tmp_path: Path) -> None:
-    study = byzadmm.compare(**SHORT, algorithms=["ideal", "krum"], attacks=["none", "alie"], n_byzantine=[8, 9])
+    study = byzadmm.compare(
+        **SHORT, algorithms=["ideal", "krum"], attacks=["none", "alie"], n_byzantine=[8, 9], tune=1, rho=np.float32(0.5)
+    )
     study.save(tmp_path / "study")
     loaded = Study.load(tmp_path / "study")
     assert same(study, loaded)
     assert loaded.missing == study.missing
     assert loaded.table() == study.table()
+    for name in ("title", "axes", "settings", "labels", "kinds", "ideal", "seconds", "tuned"):
+        assert getattr(loaded, name) == getattr(study, name), name
     assert loaded.rows() == study.rows() or str(loaded.rows()) == str(study.rows())  # NaN differs from itself
-    for damage in ("{", '{"byzadmm": "study"}', "[]", '{"byzadmm": "panel"}'):
+    whole = json.loads((tmp_path / "study" / "study.json").read_text("utf-8"))
+    foreign = [whole | {"axes": {}}, whole | {"axes": whole["axes"] | {"seed": [7]}}, whole | {"axes": 3}]
+    for damage in ("{", '{"byzadmm": "study"}', "[]", '{"byzadmm": "panel"}', *map(json.dumps, foreign)):
         (tmp_path / "study" / "study.json").write_text(damage, "utf-8")
         with pytest.raises(ValueError, match="not a study of byzadmm"):
             Study.load(tmp_path / "study")
     with pytest.raises(FileNotFoundError):
         Study.load(tmp_path / "nowhere")
+
+
+def test_a_study_that_is_being_replaced_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (byzadmm.compare(**SHORT, algorithms="sgd", attacks=None, batch_size=n) for n in (4, 5))
+    first.save(tmp_path)
+
+    def killed(path: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("byzadmm.study.study.replacing", killed)
+    with pytest.raises(KeyboardInterrupt):
+        second.save(tmp_path)
+    assert same(Study.load(tmp_path), first)
 
 
 def test_a_file_that_the_record_names_stays_inside_the_folder(tmp_path: Path) -> None:

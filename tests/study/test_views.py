@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from byzadmm import Result, Study
+from byzadmm import Result, Study, catalogue
 from byzadmm.study import AXES, Cell, Missing
 from byzadmm.study.table import paired_interval
 
@@ -110,7 +110,42 @@ def test_the_table_shows_numbers_of_any_size() -> None:
     assert [line.split() for line in lines[2:4]] == [["a", "3.0e-07", "4.1e+72"], ["b", "1.0e-07", "-2.0e+300"]]
     assert lines[-1].split() == ["b", "-2.0e-07", "±1.3e-06", "-2.0e+300", "±1.3e+301"]
     shares = made({("a", "none", 2, "iid"): [0.7, 0.7001], ("b", "none", 2, "iid"): [0.7, 0.7]})
-    assert shares.table().splitlines()[-1] == "b   -0.000 ±0.001"
+    assert shares.table().splitlines()[-1] == "b    -0.000 ±0.001"
+
+
+def test_the_table_fits_80_columns_with_long_words_and_large_numbers() -> None:
+    words = ["x" * 50, "two\nlines", "c"]
+    places = [(name, attack, 2, "p " * 40) for name in words for attack in [*"abcdefgh", *words]]
+    for base in (0.5, 9.9999, 99999.7, -1e5, 2e12, -3e120, np.inf, np.nan):
+        finals = {place: [base, 1.1 * base] for place in places}
+        with np.errstate(invalid="ignore"):
+            study = made(finals)
+            study.title = "long " * 30
+            study.missing[study.cells()[-1]] = Missing("failed", "ValueError: " + "no " * 50 + "\n" + "y" * 200)
+            del study.results[study.cells()[-1]]
+            lines = study.table().splitlines()
+        assert max(map(len, lines)) <= 80, (base, max(lines, key=len))
+        assert "".join(lines).count("y" * 50) >= 1, base
+
+
+def test_a_large_study_is_read_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = made({(f"a{i}", f"b{j}", 2, "iid"): [0.5] * 4 for i in range(10) for j in range(10)})
+    read: list[int] = []
+    listed = Study.metrics
+    monkeypatch.setattr(Study, "metrics", lambda self: read.append(1) or listed(self))  # type: ignore[func-returns-value]
+    study.table()
+    study.rows()
+    study.record()
+    study.heatmap()
+    assert len(read) < 10
+
+
+def test_labels_that_are_names_of_the_catalogue_do_not_share_a_style() -> None:
+    finals = {(name, "none", 2, "iid"): [0.5] for name in ("mine", "rsa", "theirs")}
+    study = made(finals, kinds={"mine": "Slow", "rsa": "Slow", "theirs": "rsa"})
+    colors = [style.color for style in study.styles().values()]
+    assert len(set(colors)) == 3
+    assert study.styles()["theirs"].color == catalogue.STYLES["rsa"].color
 
 
 def overlaps(figure: Any) -> list[str]:
@@ -180,6 +215,28 @@ def test_pictures_have_what_they_should_and_nothing_overlaps(shape: str, tmp_pat
         study.heatmap(rows="attack", columns="attack")
 
 
+def test_forty_algorithms_and_long_words_fit_into_the_pictures() -> None:
+    words = "and a title that goes on and on and on, as those of people do"
+    for algorithms, attacks in [(40, 1), (40, 3), (3, 1), (3, 4)]:
+        more = "" if algorithms > 3 else "_with_a_long_name_indeed (lam=0.1, beta=0.2, master_step=Power(c=1, p=0.5))"
+        places = itertools.product(range(algorithms), range(attacks))
+        study = made({(f"rule_{i}{more}", f"${j}$ {words}", 2, "iid"): [0.1, 0.2] for i, j in places})
+        study.title = "rather a long title of a study " * 4
+        figure = study.plot()
+        assert overlaps(figure) == [], (algorithms, attacks)
+        box = figure.legends[0].get_window_extent(figure.canvas.get_renderer())
+        width, height = figure.canvas.get_width_height()
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= -1, (algorithms, attacks)
+        title = figure._suptitle.get_window_extent(figure.canvas.get_renderer())
+        assert title.x1 <= box.x0, (algorithms, attacks)
+        panels = [ax.get_window_extent() for ax in figure.axes]
+        assert min(panel.width for panel in panels) > 250, (algorithms, attacks)
+        assert max(panel.x1 for panel in panels) < box.x0, (algorithms, attacks)
+        figure = study.heatmap()
+        assert overlaps(figure) == [], (algorithms, attacks)
+        assert figure.axes[0].get_window_extent().width > 50 * attacks, (algorithms, attacks)
+
+
 def test_axes_of_bytes_and_seconds() -> None:
     study = made({("a", "none", 2, "iid"): [0.5, 0.7]})
     assert study.plot(x="bytes").axes[0].get_lines()[0].get_xdata().tolist() == [
@@ -187,6 +244,9 @@ def test_axes_of_bytes_and_seconds() -> None:
         80_000,
         160_000,
     ]  # 100 * 20 * 2 * 40
+    for result in study.results.values():
+        result.config |= {"n_workers": 100, "participation": 0.07}  # 7 of them, although 0.07 * 100 > 7
+    assert study.plot(x="bytes").axes[0].get_lines()[0].get_xdata()[-1] == 100 * 7 * 2 * 40
     assert study.plot(x="seconds").axes[0].get_lines()[0].get_xdata().tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="x: expected one of iterations, bytes, seconds; got 'time'"):
         study.plot(x="time")

@@ -18,6 +18,7 @@ import pytest
 
 from byzadmm import ADMM, attacks, losses, simulate
 from byzadmm._internal import npz
+from byzadmm.training import run as training_run
 from support.arrays import same_bits
 from support.runs import ATTACKS, KILLED, M, Q, equal_runs, quadratic, small_data, small_parts, small_run
 
@@ -240,3 +241,18 @@ def test_a_longer_run_forgets_where_the_shorter_one_ended(tmp_path: Path) -> Non
     assert resumed.trajectory is not None
     assert whole.trajectory is not None
     assert all(same_bits(resumed.trajectory[key], whole.trajectory[key]) for key in whole.trajectory)
+
+
+def test_a_checkpoint_that_another_process_removes_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two comparisons in one folder: the first to finish removes the state of its run."""
+    path = tmp_path / "state.npz"
+    settings: dict[str, Any] = {"algorithm": KILLED["median"], "iterations": 6, "eval_every": 3}
+    whole = simulate(small_data(), small_parts(), **settings, checkpoint=path)
+    read = training_run.read_npz
+
+    def removed(*arguments: Any) -> Any:
+        path.unlink()
+        return read(*arguments)
+
+    monkeypatch.setattr(training_run, "read_npz", removed)
+    assert equal_runs(simulate(small_data(), small_parts(), **settings, checkpoint=path), whole)

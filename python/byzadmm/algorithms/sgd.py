@@ -130,8 +130,9 @@ class SGD(Algorithm):
 
     def declaring(self, f: int) -> SGD:
         rule = self.rule
-        if isinstance(rule, tuple):  # objects know their f themselves
-            rule = tuple(replace(link, f=f) if getattr(link, "f", None) == 0 else link for link in rule)
+        if isinstance(rule, (tuple, aggregators.Chain)):  # objects know their f themselves
+            links: Sequence[Any] = rule if isinstance(rule, tuple) else rule.links
+            rule = tuple(replace(link, f=f) if getattr(link, "f", None) == 0 else link for link in links)
         return replace(self, rule=rule, f=self.f or f)
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:

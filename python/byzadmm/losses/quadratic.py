@@ -76,7 +76,7 @@ class Quadratic:
         return _core.Loss.quadratic(a, b, self.noise, seed)
 
     def fingerprint(self) -> list[Any]:
-        return [self.a, self.b]
+        return [self.a, self.b, self.noise]
 
     def __repr__(self) -> str:
         return f"Quadratic(n_workers={self.n_workers}, dim={self.dim}, noise={self.noise})"

@@ -157,9 +157,10 @@ class SampledLoss:
         return self.name
 
     def fingerprint(self) -> list[Any]:
-        """Training and test set, and the workers' shares."""
+        """Training and test set, the workers' shares, and the draws."""
         data = self.dataset
-        return [data.train_x, self._y, *self.parts, data.test_x, data.test_y]
+        arrays = [data.train_x, self._y, *self.parts, data.test_x, data.test_y]
+        return [*arrays, float(data.scale), self.batch_size, self.seed]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dataset.name!r}, n_workers={self.n_workers}, dim={self.dim})"

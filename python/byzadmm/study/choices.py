@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,6 +80,8 @@ def choose_algorithms(
 def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
     if isinstance(item, AlgorithmChoice):
         return item
+    if isinstance(item, type) and issubclass(item, Aggregator):
+        item = catalogue.hyphenated(item.rule)
     if isinstance(item, str):
         name = item.strip()
         made = catalogue.make_algorithm(name, preset(), 0)  # an error about the name now, not in every cell
@@ -109,6 +112,7 @@ def choose_attacks(given: Any) -> list[Choice]:
             choices.append(item)
             continue
         attack = catalogue.make_attack(item) if isinstance(item, str) else item
+        attack = attack() if isinstance(attack, type) else attack
         if attack is not None and not callable(attack):
             raise TypeError(f"attacks: expected a name, an attack, a function or None, got {type(item).__name__}")
         if attack is None:
@@ -169,12 +173,19 @@ def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
         label = f"Dirichlet({settings['alpha']:g})" if name == "dirichlet" else label
         return Choice(item.strip(), label, lambda seed: entry.make(dataset.train_y, m, seed=seed, **settings))
     if callable(item):
-        return Choice(_name_of(item), _name_of(item), lambda seed: list(item(dataset.train_y, m, seed)))
+        return Choice(_name_of(item), _name_of(item), lambda seed: _counted(item(dataset.train_y, m, seed), m))
     if _is_parts(item):
         return Choice("given", "given", lambda seed: item)
     raise TypeError(
         f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
     )
+
+
+def _counted(parts: Iterable[Any], m: int) -> list[Any]:
+    made = list(parts)
+    if len(made) != m:
+        raise ValueError(f"partition: expected {m} index arrays, one per worker, got {len(made)}")
+    return made
 
 
 def _is_parts(given: Any) -> bool:
@@ -200,8 +211,13 @@ def _items(given: Any, what: str) -> tuple[list[str] | None, list[Any]]:
 
 
 def _name_of(part: Any) -> str:
-    name = getattr(part, "__name__", type(part).__name__)
-    return str(name)
+    if isinstance(part, functools.partial):
+        return _name_of(part.func)
+    return str(getattr(part, "__name__", type(part).__name__))
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    return dict(part.keywords) if isinstance(part, functools.partial) else settings_of(part)
 
 
 def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
@@ -210,8 +226,8 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     for choice, item in zip(choices, items, strict=True):
         same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
         if len(same) > 1 and not isinstance(item, _PLAIN):
-            held = [settings_of(one) for one in same if not isinstance(one, _PLAIN)]
-            own = settings_of(item)
+            held = [_settings(one) for one in same if not isinstance(one, _PLAIN)]
+            own = _settings(item)
             differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
             words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
             choice = replace(choice, name=f"{choice.name} ({words})", label=f"{choice.label} ({words})")
@@ -220,6 +236,5 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
-    if len({choice.label for choice in made}) < len(made):  # "trimmed-mean" and "trimmed_mean": a label is one place
-        made = [replace(choice, label=choice.name) for choice in made]
-    return made
+    labels = [choice.label for choice in made]
+    return [replace(choice, label=choice.name) if labels.count(choice.label) > 1 else choice for choice in made]

@@ -24,6 +24,7 @@ __all__ = ["draw_heatmap"]
 _CELL = (0.62, 0.3)  # inches
 _LETTERS = 11  # points
 _WIDTH = 16.0  # inches of panels side by side, if there are several
+_LABEL = 3.0  # inches, the longest line of a label
 
 
 def draw_heatmap(
@@ -44,23 +45,29 @@ def draw_heatmap(
     panels = [dict(zip(others, values, strict=True)) for values in product(*(study.axes[axis] for axis in others))]
     maps = [_values(study, name, rows, columns, fixed) for fixed in panels]
     titles = [_title(study, fixed) for fixed in panels]
-    row_labels = [study.label(rows, value) for value in study.axes[rows]]
-    column_labels = [study.label(columns, value) for value in study.axes[columns]]
+    row_labels, column_labels = (
+        [in_lines(study.label(axis, value), _LABEL, _LETTERS) for value in study.axes[axis]] for axis in (rows, columns)
+    )
     percent = name == "accuracy"
     texts = [_texts(study, name, rows, columns, fixed, values) for fixed, values in zip(panels, maps, strict=True)]
     letters = max((len(text) for each in texts for line in each for text in line if text != "illegal"), default=1)
     # A panel has room for its columns and for its title, a column for its numbers.
-    cell = max(_CELL[0], INCHES * _LETTERS * (letters + 1.5))
+    across_lines, across_letters = _size(column_labels)
+    down_lines, down_letters = _size(row_labels)
+    cell = max(_CELL[0], INCHES * _LETTERS * (letters + 1.5), 0.36 * across_lines)
     longest = max(len(line) for title in titles for line in title.split("\n"))
-    wide = max(cell * len(column_labels), INCHES * 12 * longest)
+    # Labels of columns rise by 30 degrees to the right, the last one beyond its panel.
+    beyond = max(0.0, 0.87 * INCHES * _LETTERS * across_letters - 0.9)
+    wide = max(cell * len(column_labels) + beyond, INCHES * 12 * longest)
     across = len(study.axes[others[-1]]) if others else 1
     most = max(1, min(int(_WIDTH / (wide + 0.25)), min(across, 4) if len(panels) > 4 else len(panels)))
     across = next(n for n in range(most, 0, -1) if len(panels) % n == 0)
     down = len(panels) // across
-    side = INCHES * _LETTERS * max(map(len, row_labels))
-    top = 0.25 + 0.55 * INCHES * _LETTERS * max(map(len, column_labels))
+    side = INCHES * _LETTERS * down_letters
+    top = 0.25 + 0.55 * INCHES * _LETTERS * across_letters + 0.16 * (across_lines - 1)
     width = 1.4 + side + across * (wide + 0.25)
-    height = 0.8 + top + down * (_CELL[1] * len(row_labels) + 0.3 + 0.22 * max(t.count("\n") + 1 for t in titles))
+    tall = max(_CELL[1], 0.18 * down_lines + 0.06) * len(row_labels)
+    height = 0.8 + top + down * (tall + 0.3 + 0.22 * max(t.count("\n") + 1 for t in titles))
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
@@ -81,7 +88,7 @@ def draw_heatmap(
         ax.tick_params(length=0, top=first, labeltop=first, bottom=False, labelbottom=False)
     bar = figure.colorbar(image, ax=axes, shrink=min(1.0, max(0.6, 3.0 / height)), pad=0.01, aspect=30)
     bar.set_label(f"final {literal(name.replace('_', ' '))}{' in %' if percent else ''}", fontsize=_LETTERS)
-    figure.suptitle(in_lines(literal(study.title), width, 13), fontsize=13)
+    figure.suptitle(literal(in_lines(study.title, width, 13)), fontsize=13)
     remarks = []
     if any(text == "illegal" for each in texts for line in each for text in line):
         remarks.append("hatched: so many Byzantine workers are not tolerated")
@@ -143,6 +150,12 @@ def _draw(ax: Any, values: Array, texts: list[list[str]], limits: tuple[float, f
                 ax.text(j, i, text, ha="center", va="center", fontsize=_LETTERS if known else 8, color=color)
     ax.spines[:].set_visible(False)
     return image
+
+
+def _size(labels: list[str]) -> tuple[int, int]:
+    """The most lines of a label, and the most letters of a line."""
+    lines = [label.split("\n") for label in labels]
+    return max(map(len, lines)), max(len(line) for each in lines for line in each)
 
 
 def _title(study: Study, fixed: dict[str, Any]) -> str:

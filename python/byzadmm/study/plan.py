@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
 from byzadmm import catalogue
+from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
@@ -83,23 +84,21 @@ def make_plan(
     data = load(dataset)
     _check_loss(loss, data)
     common = _plain(settings)
-    if data is None:
-        m = loss.n_workers
-        if n_workers not in (None, m):
+    fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
+    if data is None or _is_object(loss):  # it has its own samples
+        m = check_int(loss.n_workers, "loss.n_workers", low=1)
+        if fixed not in (None, m):
             raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
+        if not isinstance(partition, str) or partition != "iid":
+            raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
         partitions = [Choice("given", "given", lambda seed: None)]
     else:
-        fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
-        if _is_object(loss):
-            fixed, partition = loss.n_workers, "iid"
         partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
-        if _is_object(loss):  # it has its own samples
-            partitions = [Choice("given", "given", lambda seed: None)]
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
     attack_choices = choose_attacks(attacks)
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
-    seed_list = list(range(check_int(seeds, "seeds", low=1))) if not isinstance(seeds, (list, tuple, range)) else seeds
-    seed_list = choose_numbers(seed_list, "seeds", low=0, high=2**64 - 1)
+    given = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
+    seed_list = choose_numbers(given, "seeds", low=0, high=2**64 - 1)
     parts = {(one.name, seed): one.value(seed) for one in partitions for seed in seed_list}
     if data is not None and not _is_object(loss):
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
@@ -178,8 +177,9 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("dataset", "parts", "algorithm", "attack", "byzantine", "seed", "checkpoint", "progress"):
         if name in settings:
             raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
-    check_settings(**{name: value for name, value in settings.items() if name in DEFAULTS})
-    return dict(settings)
+    checked = check_settings(**{name: value for name, value in settings.items() if name in DEFAULTS})
+    checked["dtype"] = str(checked["dtype"])
+    return {name: checked.get(name, value) for name, value in settings.items()}
 
 
 def _preset(data: Dataset | None) -> catalogue.Preset:
@@ -204,7 +204,9 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
     always = ("iterations", "eval_every", "batch_size", "rho", "dtype")
     settings = {**DEFAULTS, **{name: value for name, value in common.items() if name != "loss"}}
     return shown | {
-        name: value for name, value in settings.items() if name in always or value != DEFAULTS.get(name, value)
+        name: describe(value)
+        for name, value in settings.items()
+        if name in always or name not in DEFAULTS or value != DEFAULTS[name]
     }
 
 

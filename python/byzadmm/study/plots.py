@@ -18,14 +18,16 @@ from byzadmm._internal.atomic_files import save_picture
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result
 from byzadmm.study.study import HIGHER
+from byzadmm.training.sampling import Sampling
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
 __all__ = ["INCHES", "draw_curves", "in_lines", "literal", "save"]
 
-#: Width of a letter per point of its size.
+#: Width of a letter in inches, per point of its size.
 INCHES = 0.0085
+_LEGEND = 3.0  # inches, the longest line of a legend
 
 _AXES_LABELS = {
     "iterations": "iterations",
@@ -43,11 +45,16 @@ def draw_curves(
     check_choice(x, "x", _AXES_LABELS)
     attacks = study.axes["attack"]
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
-    legend = 0.8 + INCHES * 9 * max(len(study.label("algorithm", algorithm)) for algorithm in study.axes["algorithm"])
-    room = 3.4 * len(attacks) if len(attacks) > 1 else 5.0
+    # Beside the panels there is room for the legend, in as many columns as that takes.
+    labels = [in_lines(study.label("algorithm", one), _LEGEND, 9) for one in study.axes["algorithm"]]
+    wide, tall = (3.4, 2.7) if len(attacks) > 1 else (5.0, 3.4)
+    room = wide * len(attacks)
     title = in_lines(study.title, room, 11)
-    size = (room + legend + 0.2, 0.7 + 0.2 * (title.count("\n") + 1) + (2.7 if len(attacks) > 1 else 3.4) * len(others))
-    figure = Figure(figsize=size, layout="constrained")
+    height = 0.7 + 0.2 * (title.count("\n") + 1) + tall * len(others)
+    columns = math.ceil(0.19 * sum(label.count("\n") + 1 for label in labels) / (height - 0.3))
+    letters = max(len(line) for label in labels for line in label.split("\n"))
+    width = room + max(1.9, 0.5 + columns * (0.75 + INCHES * 9 * letters))
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
     low, high = _limits(study, name)
@@ -57,15 +64,17 @@ def draw_curves(
             _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
             above = _title(study, attack, q, partition)
             if panels.size > 1 or above not in study.title:
-                ax.set_title(literal(above), fontsize=10)
+                ax.set_title(literal(in_lines(above, wide - 0.4, 10)), fontsize=10)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES_LABELS[x])
     for row in panels:
         row[0].set_ylabel(literal(_METRIC_LABELS.get(name, name.replace("_", " "))))
     found = [ax.get_legend_handles_labels() for ax in panels.flat]
     handles = {label: handle for pair in found for handle, label in zip(*pair, strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2)
-    figure.suptitle(literal(title), x=room / 2 / size[0], fontsize=11)  # above the panels: the legend is beside them
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside right upper", fontsize=9, handlelength=3.2, ncols=columns
+    )
+    figure.suptitle(literal(title), x=room / 2 / width, fontsize=11)  # above the panels: the legend is beside them
     return save(figure, path)
 
 
@@ -78,15 +87,15 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     return figure
 
 
+def in_lines(text: str, width: float, size: float) -> str:
+    """Text of that size in points broken into lines that fit into so many inches."""
+    room = max(10, int(width / (INCHES * size)))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
+
+
 def literal(text: str) -> str:
     """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
     return text.replace("$", r"\$")
-
-
-def in_lines(text: str, width: float, size: float) -> str:
-    """Words of that size broken into lines that fit into so many inches."""
-    room = max(10, int(width / (INCHES * size)))
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 
 def _title(study: Study, attack: str, q: int, partition: str) -> str:
@@ -123,7 +132,7 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
             markevery=(place % max(1, shown // 6), max(1, shown // 6)),
             markersize=4.5,
             linewidth=1.6,
-            label=literal(study.label("algorithm", name)),
+            label=literal(in_lines(study.label("algorithm", name), _LEGEND, 9)),
             zorder=3 if ideal else 2,  # dotted: what it coincides with stays visible
         )
     ax.margins(x=0.01)
@@ -159,7 +168,9 @@ def _places(result: Result, x: str) -> Array:
         k *= result.seconds / k[-1]
         return k
     config = result.config
-    m = config["n_workers"] - (len(config["byzantine"]) if config["algorithm"].get("ideal") else 0)
-    taking_part = math.ceil(config.get("participation", 1.0) * m)
-    k *= 2.0 * taking_part * config["dim"] * np.dtype(config["dtype"]).itemsize
+    m = config["n_workers"]
+    # Ideal SGD draws among all workers, and excludes the Byzantine ones.
+    share = 1 - len(config["byzantine"]) / m if config["algorithm"].get("ideal") else 1.0
+    per_round = share * Sampling(m, config.get("participation", 1.0), 0).count
+    k *= 2.0 * per_round * config["dim"] * np.dtype(config["dtype"]).itemsize
     return k

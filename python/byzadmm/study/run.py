@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import time
 import warnings
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm._internal.atomic_files import prepare, prepare_folder
+from byzadmm._internal.validation import check_int
 from byzadmm.catalogue import located
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
-from byzadmm.study.identity import Identity, code_digest
+from byzadmm.study.identity import Identity
 from byzadmm.study.plan import Cell, Plan
 from byzadmm.study.study import Missing, Study
 from byzadmm.training.experiment import DEFAULTS
@@ -38,6 +40,7 @@ def carry_out(
     on_result: Callable[[Study, Cell], None] = lambda study, cell: None,
     models: bool = False,
     warn: bool = True,
+    may_fail: bool = False,
 ) -> Study:
     """Run what a plan asks for and is not in the folder ``checkpoint`` yet.
 
@@ -53,7 +56,13 @@ def carry_out(
         Whether results have the workers' models: m models per run may fill the memory.
     warn : bool
         Whether runs that failed are a warning; they are in ``missing`` either way.
+    may_fail : bool
+        If all runs fail, return the study all the same; by default the first error is raised.
     """
+    if on_evaluation is not None and not callable(on_evaluation):
+        raise TypeError(f"on_evaluation: expected None or a callable, got {type(on_evaluation).__name__}")
+    cores = os.cpu_count() or 1
+    at_once = cores if jobs is None else check_int(jobs, "jobs", low=1)
     begun = time.perf_counter()
     study = empty_study(plan)
     shared: dict[int, list[Cell]] = {}
@@ -87,11 +96,11 @@ def carry_out(
             errors.append(result)
         keep(waiting[number], result)
 
-    threads = max(1, (os.cpu_count() or 1) // max(1, len(waiting)))
+    threads = max(1, cores // max(1, min(len(waiting), at_once)))
     tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder, models) for cells in waiting]
-    run_many(tasks, jobs, progress=progress, on_result=ended)
+    run_many(tasks, at_once, progress=progress, on_result=ended)
     study.seconds = time.perf_counter() - begun
-    if errors and not study.results:
+    if errors and not study.results and not may_fail:
         raise errors[0]
     if errors and warn:
         warnings.warn(
@@ -125,6 +134,7 @@ def _task(
 ) -> Task:
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
+        given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss")}
         loss = given["loss"]
         if isinstance(loss, type) or not isinstance(loss, (str, Loss)):
             batch_size = given.get("batch_size", DEFAULTS["batch_size"])
@@ -141,6 +151,16 @@ def _task(
         return result
 
     return Task(run, int(arguments.get("iterations", DEFAULTS["iterations"])))
+
+
+def _own_copy(part: Any) -> Any:
+    """An object of the user's as it was given, for one run: it may hold state or buffers, and others run beside it."""
+    if hasattr(part, "native_form") or getattr(part, "thread_safe", False):  # a loss with all samples in it
+        return part
+    try:
+        return copy.deepcopy(part)
+    except Exception:  # nothing says what an object that cannot be copied raises
+        return part
 
 
 class Folder:
@@ -161,7 +181,7 @@ class Folder:
         prepare(self.path / "study.json", "checkpoint")
         self._identity = Identity()
         self._names: dict[int, str] = {}
-        self._stopper = code_digest(on_evaluation)[:8] or "none"
+        self._stopper = self._identity.digest({"on_evaluation": on_evaluation})[:8]
 
     def _name(self, arguments: Any) -> str:
         if id(arguments) not in self._names:

@@ -16,7 +16,7 @@ import numpy as np
 
 from byzadmm import catalogue, steps
 from byzadmm._internal.arrays import Array
-from byzadmm._internal.validation import check_choice, check_int
+from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.study.plan import Cell, Plan
@@ -67,6 +67,7 @@ def tuned(
     budget = check_int(options.get("budget", 8), "tune: budget", low=1)
     seed = check_int(options.get("seed", 0), "tune: seed", low=0)
     attack = check_choice(options.get("attack", plan.axes["attack"][0]), "tune: attack", (*plan.axes["attack"], "none"))
+    given = _checked_ranges(options.get("ranges", {}))
     bases = _bases(plan, attack)
     if not bases:
         return plan, {}
@@ -79,7 +80,7 @@ def tuned(
         "parts": _restricted(common["parts"], kept),
         "iterations": check_int(options.get("iterations", _iterations(common)), "tune: iterations", low=1),
     }
-    ranges = {**_ranges(data, bases, options), **options.get("ranges", {})}
+    ranges = {**_ranges(data, bases, options), **given}
     m = len(common["parts"])
     best: dict[str, Trial] = {}
     begun = dict.fromkeys(bases, 0)
@@ -100,13 +101,18 @@ def tuned(
         }
         axes = {axis: list(dict.fromkeys(getattr(cell, axis) for cell in runs)) for axis in plan.axes}
         study = carry_out(
-            Plan(plan.title, axes, dict(runs)), jobs=jobs, progress=progress, checkpoint=_beside(checkpoint)
+            Plan(plan.title, axes, dict(runs)),
+            jobs=jobs,
+            progress=progress,
+            checkpoint=_beside(checkpoint),
+            may_fail=True,
         )
         for cell in runs:
             name, trial = trials[cell.algorithm]
             score = _score(study, cell)
             if name not in best or score > best[name]["score"]:
                 best[name] = trial | {"score": score}
+    best = {name: trial for name, trial in best.items() if trial["score"] > -math.inf}  # all failed: as it was
     changed: dict[int, dict[str, Any]] = {}
 
     def found(cell: Cell, run: dict[str, Any] | str) -> dict[str, Any] | str:
@@ -232,6 +238,18 @@ def _iterations(arguments: Mapping[str, Any]) -> Any:
 def _ranges(data: Dataset, bases: Mapping[str, dict[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
     needed = {name for base in bases.values() for name in _searched(base["algorithm"])}
     return {} if needed <= set(options.get("ranges", {})) else dict(catalogue.preset_for(data).ranges())
+
+
+def _checked_ranges(given: Any) -> dict[str, tuple[float, float]]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"tune: ranges: expected a dict, got {type(given).__name__}")
+    for name, ends in given.items():
+        check_choice(name, "tune: ranges", ("lam", "beta", "step", "slope"))
+        if np.shape(ends) != (2,):
+            raise TypeError(f"tune: ranges: {name}: expected (low, high), got {ends!r}")
+        low = check_real(ends[0], f"tune: ranges: {name}", low=0.0, strict=True)
+        check_real(ends[1], f"tune: ranges: {name}", low=low)
+    return dict(given)
 
 
 def _restricted(parts: Sequence[Any], kept: Array) -> list[Array]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from byzadmm import catalogue
 from byzadmm._internal.atomic_files import prepare_folder, replacing
+from byzadmm._internal.description import describe
 from byzadmm._internal.frames import data_frame
 from byzadmm._internal.validation import check_choice
 from byzadmm.results import Result, final_accuracy
@@ -117,13 +119,15 @@ class Study:
         """The curves that some run has, accuracy first."""
         found: dict[str, None] = {}
         for result in self.results.values():
-            for name, values in result.metrics.items():
-                if not np.all(np.isnan(values)):
-                    found.setdefault(name)
+            for name in result.metrics:
+                if name not in found and _has(result, name):
+                    found[name] = None
         return list(found)
 
     def metric(self, given: str | None = None) -> str:
         """``given``, checked; by default accuracy, loss on the test set, loss, or the first of a custom loss's own."""
+        if given is not None and any(_has(result, given) for result in self.results.values()):
+            return given
         found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
@@ -159,7 +163,7 @@ class Study:
             row["final_accuracy"] = float("nan") if result is None else result.final_accuracy()
             for name in names:
                 curve = None if result is None else result.metrics.get(name)
-                row[name] = float("nan") if curve is None else float(curve[-1])
+                row.setdefault(name, float("nan") if curve is None else float(curve[-1]))  # no axis by a curve's name
             row["iterations"] = 0 if result is None else int(result.iterations[-1])
             row["eliminated"] = 0 if result is None else len(result.eliminated)
             row["seconds"] = float("nan") if result is None else result.seconds
@@ -171,7 +175,7 @@ class Study:
         if not curves:
             return data_frame(self.rows())
         done = [(cell, self.results[cell]) for cell in self.cells() if cell in self.results]
-        return data_frame([{**cell._asdict(), **row} for cell, result in done for row in result.table()])
+        return data_frame([cell._asdict() | row | cell._asdict() for cell, result in done for row in result.table()])
 
     def table(self, *, reference: str | None = None, metric: str | None = None) -> str:
         """The means over the seeds as text of at most 80 columns, algorithms by attacks.
@@ -255,7 +259,8 @@ class Study:
         """Color, line and marker of every algorithm: those of the catalogue for the first of a kind."""
         names = self.axes["algorithm"]
         kinds = [self.kinds.get(name, name) for name in names]
-        keys = [kind if kinds.index(kind) == place else names[place] for place, kind in enumerate(kinds)]
+        # A label may be another algorithm's name in the catalogue; no such name ends with a space.
+        keys = [kind if kinds.index(kind) == place else f"{names[place]} " for place, kind in enumerate(kinds)]
         looks = catalogue.styles(keys)
         return {name: looks[key] for name, key in zip(names, keys, strict=True)}
 
@@ -264,9 +269,10 @@ class Study:
         folder = Path(path)
         prepare_folder(folder / "results", "path")
         entries = []
-        for number, (cell, result) in enumerate(self.results.items()):
-            name = self.files.get(cell, f"{number}.npz")
-            if cell not in self.files or not (folder / "results" / name).exists():
+        for cell, result in self.results.items():
+            # By its contents: a study that was in the folder is whole until study.json is another one.
+            name = self.files.get(cell) or f"{blake2b(repr(describe(result)).encode(), digest_size=16).hexdigest()}.npz"
+            if not (folder / "results" / name).exists():
                 result.save(folder / "results" / name)
             entries.append([*cell, name])
         about = {
@@ -277,7 +283,7 @@ class Study:
             "missing": [[*cell, *why] for cell, why in self.missing.items()],
         }
         with replacing(folder / "study.json") as file:
-            file.write((json.dumps(about, indent=1, default=str) + "\n").encode())
+            file.write((json.dumps(about, indent=1, default=describe) + "\n").encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Study:
@@ -293,7 +299,11 @@ class Study:
                 missing={Cell(*entry[:5]): Missing(*entry[5:]) for entry in about["missing"]},
             )
             wanted = {Cell(*entry[:5]): folder / "results" / Path(entry[5]).name for entry in about["results"]}
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            for cell in (*wanted, *made.missing):
+                for axis, value in cell._asdict().items():
+                    if value not in made.axes[axis]:
+                        raise ValueError(f"{axis} {value!r} of a run is not among its axes")
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{folder / 'study.json'}: not a study of byzadmm ({error})") from error
         loaded: dict[Path, Result] = {}
         for cell, file in wanted.items():
@@ -307,3 +317,7 @@ class Study:
         shape = " x ".join(f"{count} {_PLURALS[axis]}" for axis, count in sizes.items() if count > 1)
         done = f"{len(self.results)} of {len(self.results) + len(self.missing)} runs"
         return f"<Study {self.title}: {shape or 'one run'}, {done}>"
+
+
+def _has(result: Result, metric: str) -> bool:
+    return metric in result.metrics and not np.all(np.isnan(result.metrics[metric]))

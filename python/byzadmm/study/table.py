@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -41,7 +42,7 @@ def text_table(study: Study, reference: str | None = None, metric: str | None = 
         parts.append(_matrix(study, f"{study.title}, {where}: {what}{over}", _mean(study, name, fixed), 8))
         if seeds > 1 and len(study.axes["algorithm"]) > 1:
             head = f"difference to {study.label('algorithm', reference)}, with 95% interval over paired seeds"
-            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 15, {reference}))
+            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 16, {reference}))
     return "\n\n".join(parts) + _remarks(study)
 
 
@@ -125,7 +126,7 @@ def _matrix(
     column = max(column, max(map(len, cells.values())) + 1)
     column = max(column, min(max(map(len, titles.values())) + 2, room // min(len(attacks), room // column)))
     at_once = max(1, room // column)
-    lines = [head]
+    lines = _wrapped(head)
     for start in range(0, len(attacks), at_once):
         shown = attacks[start : start + at_once]
         lines.append(" " * width + "".join(f"{_cut(titles[attack], column - 2):>{column}}" for attack in shown))
@@ -142,19 +143,24 @@ def _remarks(study: Study) -> str:
             reasons.setdefault((why.status, why.reason), study.label("algorithm", cell.algorithm))
     words = {"illegal": "-", "failed": "failed"}
     lines = [f"{words.get(status, '?')}: {label}, {reason}" for (status, reason), label in reasons.items()]
-    return "".join(f"\n{line}" for line in lines)
+    return "".join(f"\n{line}" for text in lines for line in _wrapped(text))
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _number(value: float, metric: str) -> str:
     """Three decimals, fewer of large numbers; of a loss, which can be small on every run, the power of ten instead."""
     size = abs(value)
-    if math.isnan(value):
-        return "nan"
-    if size >= 1e5 or (metric not in HIGHER and 0 < size < 0.001):
+    if not math.isfinite(value):
+        return str(value)
+    if size >= 99999.5 or (metric not in HIGHER and 0 < size < 0.001):
         return f"{value:.1e}"
-    digits = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
+    digits = 3 if size < 9.9995 else 2 if size < 99.995 else 1 if size < 999.95 else 0
     return f"{value:.{digits}f}"

@@ -6,7 +6,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,6 @@ def train(
     done, seconds = 0, 0.0
     if checkpoint is not None:
         prepare(checkpoint, "checkpoint")
-    if checkpoint is not None and Path(checkpoint).exists():
         done, seconds = _resume(checkpoint, fingerprint, state, history, total)
         history.keep_only([k for k in history.iterations if k % run.eval_every == 0 or k == total])
     begin(done)
@@ -144,6 +142,8 @@ def _resume(path: Any, fingerprint: str, state: State, history: History, total: 
 
     try:
         arrays, about = read_npz(path, check)
+    except FileNotFoundError:
+        return 0, 0.0
     except ValueError as error:
         warnings.warn(f"checkpoint ignored: {error}; starting from the beginning", RuntimeWarning, stacklevel=4)
         return 0, 0.0
