@@ -79,6 +79,8 @@ class ModuleLoss:
     10
     """
 
+    thread_safe = True
+
     def __init__(
         self,
         module: torch.nn.Module,
