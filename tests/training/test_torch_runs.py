@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from byzadmm import SGD, attacks, engines, simulate, simulate_many, steps  # noqa: E402
+from byzadmm.study.identity import code_digest  # noqa: E402
 from byzadmm.torch import ModuleLoss  # noqa: E402
 from support.arrays import same_bits  # noqa: E402
 from support.modules import dense  # noqa: E402
@@ -106,3 +107,17 @@ def test_over_mpi(tmp_path: Path) -> None:
     run = mpirun(3, SCRIPTS / "mpi_torch.py", tmp_path)
     assert run.returncode == 0, run.stderr
     assert read(tmp_path / "torch.json") == {"different": {}, "count": len(cases()), "auto": False}
+
+
+def test_a_network_counts_among_what_a_run_of_a_study_depends_on() -> None:
+    def digest(seed: int, *, wide: int = 4, share: float = 0.2, outside: bool = False) -> str:
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Linear(3, wide), nn.Dropout(share))
+        inside = {"net": net, "ModuleLoss": ModuleLoss}
+        return code_digest(eval("lambda data, parts: ModuleLoss(net, data, parts)", inside) if outside else lambda: net)
+
+    for outside in (False, True):  # what a function closes over, and what it reads from its file
+        same = digest(0, outside=outside)
+        assert digest(0, outside=outside) == same
+        for change in ({"seed": 1}, {"wide": 5}, {"share": 0.3}):
+            assert digest(**{"seed": 0, "outside": outside, **change}) != same, (outside, change)  # type: ignore[arg-type]

@@ -121,6 +121,7 @@ def _globals(function: types.FunctionType) -> list[Any]:
         for value in values
         if (isinstance(value, (types.FunctionType, type)) and not _is_installed(value))
         or (isinstance(value, _VALUES) or (is_dataclass(value) and not isinstance(value, type)))
+        or (hasattr(value, "state_dict") and not isinstance(value, type))  # a network
     ]
 
 
