@@ -42,7 +42,7 @@ def text_table(study: Study, reference: str | None = None, metric: str | None = 
         parts.append(_matrix(study, f"{study.title}, {where}: {what}{over}", _mean(study, name, fixed), 8))
         if seeds > 1 and len(study.axes["algorithm"]) > 1:
             head = f"difference to {study.label('algorithm', reference)}, with 95% interval over paired seeds"
-            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 16, {reference}))
+            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 15, {reference}))
     return "\n\n".join(parts) + _remarks(study)
 
 
