@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memory import MemoryRow
 
 #: Modules with a function ``rows()``, in the order of the table.
-ROWS = ["rows_kernels", "rows_regression", "rows_training", "rows_rules"]
+ROWS = ["rows_kernels", "rows_regression", "rows_training", "rows_rules", "rows_torch"]
 
 # The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
 ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = [m.verdict for m in done if m.verdict == "MISSED"] + [n for n in needs if n["verdict"] == "MISSED"]
     slower = [m for m in done if m.verdict == "slower"]
     targets = sum(1 for m in done if m.row.target) + len(needs)
-    print(f"\n{targets - len(missed)} of {targets} targets reached; NumPy is faster in {len(slower)} rows ('slower').")
+    print(f"\n{targets - len(missed)} of {targets} targets reached; the other is faster in {len(slower)} ('slower').")
     if options.json:
         figures = {"about": about, "rows": [_record(m) for m in done], "memory": needs}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

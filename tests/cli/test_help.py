@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import byzadmm
@@ -36,7 +38,7 @@ def test_mpi_alone_shows_its_help(call):
     assert "mpirun --with-ft ulfm --oversubscribe -np 5 byzadmm mpi run" in ended.out
 
 
-@pytest.mark.parametrize("command", ["run", "reproduce", "tune", "data", "list", "info", "mpi"])
+@pytest.mark.parametrize("command", ["run", "reproduce", "tune", "settings", "data", "list", "info", "mpi"])
 def test_help_has_examples_and_fits(capsys, command):
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -51,7 +53,8 @@ def test_no_command_shows_the_help(call):
     ended = call()
     assert ended.code == 0
     assert fits(ended.out)
-    assert all(command in ended.out for command in ("run", "reproduce", "tune", "data", "list", "info", "mpi"))
+    commands = ("run", "reproduce", "tune", "settings", "data", "list", "info", "mpi")
+    assert all(re.search(rf"^ +{command}\b", ended.out, re.MULTILINE) for command in commands)
 
 
 def test_version(capsys):

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 
-import byzadmm
 from byzadmm import datasets
+from byzadmm.study import run as study_run
 from support.commands import QUICK, rows_of
 
 
 def interrupted_after(count):
-    def stand_in(configs, jobs=None, *, progress=None, on_result=None):
-        for number, config in enumerate(configs[:count]):
-            rest = {key: value for key, value in config.items() if key not in ("dataset", "parts")}
-            on_result(number, byzadmm.simulate(config["dataset"], config["parts"], **rest))
+    real = study_run.run_many
+
+    def stand_in(tasks, jobs=None, *, progress=None, on_result=None):
+        real(tasks[:count], jobs, on_result=on_result)
         raise KeyboardInterrupt
 
     return stand_in
 
 
 def test_ctrl_c_keeps_what_is_finished(call, monkeypatch):
-    monkeypatch.setattr("byzadmm.cli.run.simulate_many", interrupted_after(2))
+    monkeypatch.setattr(study_run, "run_many", interrupted_after(2))
     ended = call("run", *QUICK)
     assert ended.code == 130
     assert set(rows_of(ended.out)) >= {"ideal", "admm"}
@@ -29,11 +30,30 @@ def test_ctrl_c_keeps_what_is_finished(call, monkeypatch):
 
 
 def test_ctrl_c_before_anything_is_finished(call, monkeypatch):
-    monkeypatch.setattr("byzadmm.cli.run.simulate_many", interrupted_after(0))
+    monkeypatch.setattr(study_run, "run_many", interrupted_after(0))
     ended = call("run", *QUICK, "--algorithm", "admm", "--out", "run.npz")
     assert (ended.code, ended.out) == (130, "")
     assert ended.err == "byzadmm: interrupted; 0 of 2 runs were finished\n"
     assert os.listdir() == []
+
+
+def test_ctrl_c_with_a_checkpoint_goes_on(call, monkeypatch):
+    words = ("run", *QUICK, "--no-plot", "--checkpoint", "kept")
+    with monkeypatch.context() as patched:
+        patched.setattr(study_run, "run_many", interrupted_after(2))
+        ended = call(*words)
+    assert ended.err == "byzadmm: interrupted; 2 of 6 runs were finished; the same command goes on\n"
+    todo, real = [], study_run.run_many
+
+    def counted(tasks, jobs, **more):
+        todo.append(len(tasks))
+        real(tasks, jobs, **more)
+
+    monkeypatch.setattr(study_run, "run_many", counted)
+    again, whole = call(*words, "--json"), call(*words[:-2], "--json")
+    assert todo == [4, 6]
+    runs = [json.loads(ended.out)["runs"] for ended in (again, whole)]
+    assert [run["curves"] for run in runs[0]] == [run["curves"] for run in runs[1]]
 
 
 def test_ctrl_c_elsewhere(call, monkeypatch):

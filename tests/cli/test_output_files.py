@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byzadmm import Result
+from byzadmm import Result, Study
 from support.commands import QUICK, rows_of
 
 
@@ -19,21 +19,22 @@ def untrained(monkeypatch):
     def train(*rest, **options):
         raise AssertionError("trained")
 
-    monkeypatch.setattr("byzadmm.cli.run.simulate_many", train)
+    monkeypatch.setattr("byzadmm.cli.run.carry_out", train)
 
 
-@pytest.mark.parametrize("option", ["--out", "--plot"])
+@pytest.mark.parametrize("option", ["--out", "--plot", "--report"])
 @pytest.mark.parametrize(
     ("target", "why"),
     [("no/a", "No such file or directory"), ("folder", "Is a directory"), ("/proc/a", ""), ("x" * 260, "File name")],
 )
 @pytest.mark.usefixtures("untrained")
 def test_a_file_that_cannot_be_written_is_found_before_training(refused, option, target, why):
-    name = target + {"--out": ".npz", "--plot": ".png"}[option]
-    Path(f"folder{name[-4:]}").mkdir()
+    ending = {"--out": ".npz", "--plot": ".png", "--report": ".html"}[option]
+    name = target + ending
+    Path(f"folder{ending}").mkdir()
     said = refused("run", "--algorithm", "admm", option, name)
     assert said.startswith(f"{option[2:]}: cannot write '{name}': {why}")
-    assert os.listdir() == [f"folder{name[-4:]}"]
+    assert os.listdir() == [f"folder{ending}"]
 
 
 def test_the_default_picture_may_be_impossible_to_write(call):
@@ -61,11 +62,11 @@ def test_a_disk_that_fills_up_keeps_table_and_result(call, monkeypatch, tmp_path
             raise OSError(28, "No space left on device")
         save(run, path)
 
-    def torn(path, **options):
+    def torn(study, path):
         raise RuntimeError("no fonts")
 
     monkeypatch.setattr(Result, "save", full)
-    monkeypatch.setattr("byzadmm.cli.run._draw", torn)
+    monkeypatch.setattr(Study, "plot", torn)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = call("run", *QUICK, "--algorithm", "admm", "--out", "run.npz", "--plot", "run.png", *words)
     assert ended.code == 1

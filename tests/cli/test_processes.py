@@ -116,19 +116,19 @@ def test_reproduce_keeps_what_is_finished_on_ctrl_c(tmp_path):
     )
     out = str(tmp_path / "out")
     words = [sys.executable, "-c", script, "reproduce", "example", str(slow), "--seeds", "1", "--out", out]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), encoding="utf-8"
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "out" / "example.png").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
+    ) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not (tmp_path / "out" / "example.png").exists():
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert process.returncode == 130, err
     assert "interrupted; what was finished is in" in err
     assert "Traceback" not in err

@@ -15,13 +15,16 @@ def test_reproduce_all(call, figures, words):
     ended = call("reproduce", *words)
     assert (ended.code, ended.out, ended.err) == (0, "claim 1 holds\n", "saved figures/fig1a.png\n")
     options = {"seeds": 3, "quick": False, "out": "figures", "data_dir": None, "progress": True}
+    options |= {"checkpoint": None, "report": None}
     assert figures.calls == [((["fig1a", "example"],), options)]
 
 
 def test_reproduce_options(call, figures):
     words = ["my.toml", "--seeds", 1, "--quick", "--out", "there", "--data-dir", "data", "--quiet"]
+    words += ["--checkpoint", "kept", "--report", "pages"]
     assert call("reproduce", *words).err == ""
     options = {"seeds": 1, "quick": True, "out": "there", "data_dir": "data", "progress": False}
+    options |= {"checkpoint": "kept", "report": "pages"}
     assert figures.calls == [((["my.toml"],), options)]
 
 
@@ -32,6 +35,8 @@ def test_reproduce_failed_and_interrupted(call, figures):
     ended = call("reproduce", "fig1a", "--quiet")
     assert (ended.code, ended.out) == (130, "claim 1 holds\n")
     assert ended.err == "byzadmm: interrupted; what was finished is in figures\n"
+    ended = call("reproduce", "fig1a", "--quiet", "--checkpoint", "kept")
+    assert ended.err == "byzadmm: interrupted; what was finished is in figures; the same command goes on\n"
 
 
 def test_reproduce_refuses(refused, figures):

@@ -12,7 +12,7 @@ import pytest
 
 import byzadmm
 from byzadmm import Result, attacks, catalogue, datasets
-from byzadmm.cli.run import _short
+from byzadmm.cli.tables import _short
 from support.commands import QUICK, fits, rows_of
 
 

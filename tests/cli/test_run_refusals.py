@@ -57,7 +57,7 @@ import pytest
         (["--algorithm", "sgd:0.1"], "algorithm: sgd takes its settings from options such as --step; got 'sgd:0.1'"),
         (["--partition", "even"], "partition: expected one of iid, by-label, dirichlet; got 'even'"),
         (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
-        (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 20"),
+        (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 10 (per_label=1 times 10"),
         (["--scale", "huge"], "scale: expected one of raw, unit, standard; got 'huge'"),
         (["--dtype", "float16"], "dtype: expected float32 or float64, got 'float16'"),
         (["--out", "a.npz"], "out: expected one algorithm, got 5; choose it with --algorithm"),

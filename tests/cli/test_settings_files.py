@@ -78,6 +78,15 @@ def test_a_title_is_not_mathematics(call, settings_file):
     assert (ended.code, ended.err) == (0, "saved a.svg\n")
 
 
+def test_settings_prints_a_file_that_runs(call, refused):
+    ended = call("settings")
+    assert (ended.code, ended.err) == (0, "")
+    Path("my.toml").write_text(ended.out)
+    assert call("run", "my.toml", "--iterations", 10, "--quiet", "--no-plot").code == 0
+    assert call("settings", "fig2a").out == byzadmm.figures.settings_text("fig2a")
+    assert refused("settings", "fig9").startswith("name: expected one of fig1a, ")
+
+
 ODD_SETTINGS = {
     "deep array": ("x = " + "[" * 60_000, "nested too deeply"),
     "deep table": ("x = " + "{x=" * 20_000, "nested too deeply"),

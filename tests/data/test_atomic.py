@@ -91,6 +91,9 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=f"out: cannot write '.*{name}': not a regular file"):
             prepare(tmp_path / name, "out")
     assert sorted(os.listdir(tmp_path)) == ["pipe", "socket"]
+    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "nowhere" / "file"):
+        pass
+    assert caught.value.filename == str(tmp_path / "nowhere" / "file"), "what was asked for, not its part"
 
 
 KILLED = """

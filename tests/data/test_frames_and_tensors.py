@@ -56,7 +56,9 @@ def test_refused_features() -> None:
         ([[1, 2], [3]], None, TypeError, "train_x: expected an array of real numbers, got list"),
         (Sparse(), None, TypeError, "train_x: expected a dense array, got Sparse; pass train_x.toarray()"),
         (np.ma.array(X, mask=X > 3), None, TypeError, "train_x: expected an array without a mask"),
-        (None, None, TypeError, "train_x: expected real numbers, got object"),
+        (None, None, TypeError, "train_x: expected real numbers, got NoneType"),
+        ((row for row in X), None, TypeError, "train_x: expected real numbers, got generator"),
+        (X.astype(object), None, TypeError, "got object; if they are numbers, pass train_x.astype(float)"),
     ]
     for train, test, error, message in cases:
         with pytest.raises(error) as caught:
@@ -100,7 +102,7 @@ def test_frames(pandas: Any) -> None:
 def test_refused_frames(pandas: Any) -> None:
     frame = pandas.DataFrame({"age": [1, 2, 3, 4], "size": [0.5, 1, 2, 3]})
     cases: list[tuple[Any, type[Exception], str]] = [
-        (["a", "b", "c", "d"], TypeError, "column 'new': expected real numbers, got"),
+        (["a", "b", "c", "d"], TypeError, "encode it, as pandas.get_dummies does, or leave it out"),
         (pandas.Series([1, "b", 2, 3], dtype=object), TypeError, "column 'new': expected real numbers, got object"),
         (pandas.Categorical([1, 2, 1, 2]), TypeError, "column 'new': expected real numbers, got category"),
         (pandas.date_range("2020", periods=4), TypeError, "column 'new': expected real numbers, got datetime64"),

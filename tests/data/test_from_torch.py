@@ -217,6 +217,9 @@ def test_whole_tensors(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert real.train_y.tolist() == (x[:, 0] / 4).tolist()
     with pytest.raises(ValueError, match="train: expected a TensorDataset of two tensors, got 3"):
         from_torch(utils.TensorDataset(x, y, y))
+    # A mask is no list of rows.
+    with pytest.raises(TypeError, match=r"train\.indices: expected integers, got dtype bool"):
+        from_torch(utils.Subset(tensors, [True, False] * 6))
 
 
 @pytest.mark.torch

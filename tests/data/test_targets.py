@@ -36,6 +36,7 @@ def test_labels_of_every_kind() -> None:
         ([["dog"], ["cat"], ["eel"], ["dog"]], [1, 0, 2, 1], 3, animals),
         (np.array(["dog", "cat", "eel", "dog"], object), [1, 0, 2, 1], 3, animals),
         (["10", "9", "10", "9"], [0, 1, 0, 1], 2, ("10", "9")),  # sorted as text
+        (["a", "a\0", "a", "a\0"], [0, 1, 0, 1], 2, ("a", "a\0")),
     ]
     if hasattr(np, "dtypes") and hasattr(np.dtypes, "StringDType"):
         cases.append((np.array(["dog", "cat", "eel", "dog"], np.dtypes.StringDType()), [1, 0, 2, 1], 3, animals))
@@ -119,8 +120,9 @@ def test_refused_targets() -> None:
         (
             {"train_y": np.eye(4)},
             ValueError,
-            "expected shape (4,), got (4, 4); for one-hot rows pass train_y.argmax(1)",
+            "expected shape (4,), got (4, 4); of one-hot rows pass numpy.argmax(train_y, axis=1)",
         ),
+        ({"train_y": X}, ValueError, "expected shape (4,), got (4, 2); one target per sample"),
         ({"train_y": [[0, 1, 1, 0]]}, ValueError, "train_y: expected shape (4,), got (1, 4)"),
         ({"train_y": None}, ValueError, "train_y: expected shape (4,), got ()"),
         ({"train_y": np.ma.array([0, 1, 1, 0], mask=[0, 0, 0, 1])}, TypeError, "expected an array without a mask"),

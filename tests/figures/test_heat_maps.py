@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from byzadmm import ADMM, RSA, SGD, aggregators, attacks, datasets, figures, simulate, steps
-from byzadmm.figures import run
 from byzadmm.figures.settings import make_parts
+from byzadmm.study import run
 from support.panels import MAPS
 
 pytestmark = pytest.mark.slow
@@ -45,10 +45,8 @@ def test_the_figure_of_rules_has_every_rule_and_attack() -> None:
     assert set(illegal) == {("bulyan", 8)}
 
 
-def test_maps_have_room_for_their_titles(tmp_path: Path) -> None:
-    """Three numbers of attackers beside each other, few columns, and a partition with a parameter."""
-    from byzadmm.figures import plots
-
+def test_maps_are_those_of_the_study(tmp_path: Path) -> None:
+    """A partition with a parameter, a rule that does not tolerate its number, a long title."""
     path = tmp_path / "wide.toml"
     path.write_text(
         """
@@ -59,7 +57,7 @@ eval_every = 1
 title = "a title that is a good deal longer than a picture of so few columns has room for in one line"
 [heat_map]
 n_byzantine = [1, 2, 8]
-partition = ["iid", "dirichlet"]
+partition = ["iid", "dirichlet", "dirichlet:5"]
 [[attack]]
 name = "sign-flip"
 [algorithms.ideal]
@@ -71,20 +69,13 @@ step = { power = 1.0 }
 """
     )
     report = figures.reproduce([path], seeds=1, out=tmp_path, progress=False)
-    panel = report.panels["wide"]
-    figure = plots._draw_maps(panel)
-    figure.canvas.draw()
-    maps = [ax for ax in figure.axes if ax.get_title()]
-    assert [ax.get_title().splitlines()[0] for ax in maps] == [
-        f"{q} of 20 Byzantine, {kind}" for kind in ("i.i.d.", "Dirichlet(0.25)") for q in (1, 2, 8)
-    ]
-    boxes = [ax.title.get_window_extent() for ax in maps]
-    for i, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[i + 1 :])
-    width, height = figure.get_size_inches() * figure.dpi
-    for text in (figure._suptitle, figure._supxlabel):  # type: ignore[attr-defined]
-        boxes.append(text.get_window_extent())
-    assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
+    study = report.panels["wide"].study
+    drawn = re.findall(r"<!-- (.*?) -->", (tmp_path / "wide.svg").read_text())
+    for q in (1, 2, 8):
+        for kind in ("i.i.d.", "Dirichlet(0.25)", "Dirichlet(5)"):
+            assert f"{q} of 20 Byzantine, {kind}" in drawn
+    assert "hatched: so many Byzantine workers are not tolerated" in " ".join(drawn)
+    assert {cell.n_byzantine for cell, why in study.missing.items() if why.status == "illegal"} == {8}
     assert "q = 8, Dirichlet(0.25); Ideal SGD" in report.table()
 
 
@@ -142,8 +133,7 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
     assert set(plots[4]["curves"]) == {"mean", "mixed", "rsa"}
     assert (out / "maps.png").read_bytes().startswith(b"\x89PNG")
     drawn = (out / "maps.svg").read_text()
-    assert "f = 3 is too large" in drawn
-    assert "does not tolerate" in " ".join(re.findall(r"<!-- (.*?) -->", drawn))
+    assert "are not tolerated" in " ".join(re.findall(r"<!-- (.*?) -->", drawn))
 
     text = report.table()
     assert "no claims" not in text
@@ -157,13 +147,13 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_finished_cells(maps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = run.simulate_many
+    real = run.run_many
 
-    def interrupted(configs: list[Any], *, progress: Any, on_result: Any) -> None:
-        real(configs[:5], on_result=on_result)
+    def interrupted(tasks: list[Any], jobs: Any, *, progress: Any, on_result: Any) -> None:
+        real(tasks[:5], jobs, on_result=on_result)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "simulate_many", interrupted)
+    monkeypatch.setattr(run, "run_many", interrupted)
     report = figures.reproduce([maps], seeds=1, out=tmp_path / "out", progress=False)
     assert report.failed == {"maps": "interrupted"}
     assert report.panels == {}
@@ -171,7 +161,7 @@ def test_ctrl_c_keeps_finished_cells(maps: Path, tmp_path: Path, monkeypatch: py
         rows = list(csv.DictReader(file))
     assert sum(row["mean"] != "" for row in rows) == 5
     assert (tmp_path / "out" / "maps.png").exists()
-    assert "<!-- ? -->" in (tmp_path / "out" / "maps.svg").read_text()
+    assert "<!-- missing -->" in (tmp_path / "out" / "maps.svg").read_text()
 
 
 def test_a_heat_map_of_one_map_without_ideal(maps: Path, tmp_path: Path) -> None:

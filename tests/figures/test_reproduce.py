@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from byzadmm import ADMM, RSA, SGD, attacks, catalogue, datasets, figures, losses, simulate, steps
-from byzadmm.figures import run
 from byzadmm.figures.settings import make_parts
+from byzadmm.study import run
 from support.panels import DIGITS
 
 pytestmark = pytest.mark.slow
@@ -141,13 +141,15 @@ def test_claims_of_the_papers_panels_are_checked(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_finished_panels(digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.toml"
     other.write_text(DIGITS)
-    real = run.simulate_many
+    real, turns = run.run_many, iter([None, 3])
 
-    def interrupted(configs: list[Any], *, progress: Any, on_result: Any) -> None:
-        real(configs[: len(configs) // 2], on_result=on_result)
-        raise KeyboardInterrupt
+    def interrupted(tasks: list[Any], jobs: Any, *, progress: Any, on_result: Any) -> None:
+        count = next(turns)
+        real(tasks[:count], jobs, on_result=on_result)
+        if count is not None:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "simulate_many", interrupted)
+    monkeypatch.setattr(run, "run_many", interrupted)
     report = figures.reproduce([digits, other], seeds=1, out=tmp_path / "out", progress=False)
     assert report.interrupted
     assert list(report.panels) == ["mine"]

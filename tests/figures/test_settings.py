@@ -82,6 +82,39 @@ def test_partitions(digits: Path, value: str) -> None:
     assert (classes == {1}) == (value == '"by-label"')
 
 
+@pytest.mark.slow
+def test_several_partitions(digits: Path) -> None:
+    """A plot for every partition and attack; a run with one of them alone gives the same curves."""
+    listed = 'partition = ["iid", "dirichlet:0.3", "dirichlet", "by-label:1"]\nalpha = 5\n'
+    attacks = 'attack = ["sign-flip", "gaussian:10", "gaussian:20"]\n'
+    text = DIGITS.replace('[attack]\nname = "sign-flip"\nscale = -3.0\n', "")
+    digits.write_text(listed + attacks + text)
+    settings = figures.load_settings(digits)
+    assert settings.partitions == ("iid", "dirichlet:0.3", "dirichlet:5.0", "by-label:1")
+    assert (settings.partition, settings.alpha) == ("iid", 5.0)
+    report = figures.reproduce([digits], quick=True, out=digits.parent / "out", progress=False)
+    panel = report.panels["mine"]
+    assert panel.plots == [
+        f"{attack}, {kind}"
+        for kind in ("iid", "Dirichlet(0.3)", "Dirichlet(5)", "by-label(1)")
+        for attack in ("sign-flipping attack", "Gaussian attack (std=10)", "Gaussian attack (std=20)")
+    ]
+    assert {row["partition"] for row in panel.rows()} == set(settings.partitions)
+    assert len(figures.runs_of(settings)) == 12 * len(settings.curves)
+    for number, kind in enumerate(settings.partitions):
+        digits.write_text(f'partition = "{kind}"\nattack = "sign-flip"\n' + text)
+        alone = figures.reproduce([digits], quick=True, out=digits.parent / "out", progress=False).panels["mine"]
+        for curve in settings.curves:
+            np.testing.assert_array_equal(alone.values[0, curve.name], panel.values[3 * number, curve.name], kind)
+
+
+def test_a_file_of_your_own_with_the_name_of_a_figure_shows_its_accuracies(digits: Path) -> None:
+    path = digits.rename(digits.with_name("fig2a.toml"))
+    report = figures.reproduce([path], quick=True, out=path.parent / "out", progress=False)
+    assert report.claims
+    assert "fig2a: final accuracy, sign-flipping attack\n" in report.table()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -97,6 +130,11 @@ def test_partitions(digits: Path, value: str) -> None:
             'dataset = "quadratic"\nquadratic = { a = [1.0], b = [1.0, 2.0], x = [0.0] }\n',
             "quadratic: expected a, b and x of one length",
         ),
+        ('title = "Digits"', 'partition = "dirichlet:0"', "partition: alpha: expected a finite number > 0.0, got 0.0"),
+        ('title = "Digits"', 'partition = ["iid", "even"]', "partition: expected one of iid, by-label, dirichlet"),
+        ('title = "Digits"', "partition = []", "partition: expected a list, got []"),
+        ('title = "Digits"', "partition = [3]", "partition: expected a string, got int"),
+        ('title = "Digits"', 'loss = "hinge"', "loss: expected one of softmax"),
         ("iterations = 40", 'iterations = "40"', "iterations: expected an integer, got str"),
         ("iterations = 40", "iterations = 0", "iterations: expected an integer >= 1, got 0"),
         ("n_byzantine = 3", "n_byzantine = 11", "n_byzantine: expected an integer in [0, 10], got 11"),
@@ -182,7 +220,7 @@ def test_rules_that_are_refused(digits: Path, old: str, new: str, message: str) 
 def test_tables_must_be_tables(digits: Path) -> None:
     head = DIGITS[: DIGITS.index("[attack]")]
     for text, message in [
-        (head + "attack = 3\n[algorithms.sgd]\nstep = { constant = 1 }", "attack: expected a table, got int"),
+        (head + "attack = 3\n[algorithms.sgd]\nstep = { constant = 1 }", "attack: expected a string or a table"),
         (head + "algorithms = 3", r"algorithms: expected at least one table \[algorithms.NAME\]"),
         (head + "sweep = [0.1]\n[algorithms.sgd]\nstep = { constant = 1 }", "sweep: needs an algorithm of kind admm"),
     ]:

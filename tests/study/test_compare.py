@@ -6,6 +6,7 @@ import functools
 import json
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,8 +136,8 @@ def test_labels_that_coincide_are_names() -> None:
         return out
 
     study = byzadmm.compare("digits", algorithms=["median", Median, "admm"], attacks=None, seeds=1, **SHORT)
-    assert study.labels["algorithm"] == {"median": "median", "Median": "Median", "admm": "ADMM"}
-    assert list(study.record()["algorithms"]) == ["median", "Median", "ADMM"]
+    assert study.labels["algorithm"] == {"median": "median", "Median": "Median", "admm": "admm"}
+    assert list(study.record()["algorithms"]) == ["median", "Median", "admm"]
 
 
 def test_attackers_of_one_kind_are_told_apart_by_their_settings() -> None:
@@ -144,6 +145,25 @@ def test_attackers_of_one_kind_are_told_apart_by_their_settings() -> None:
     study = byzadmm.compare("digits", algorithms="sgd", attacks=given, seeds=1, **SHORT)
     assert study.axes["attack"] == ["sign-flip (scale=-1.0)", "sign-flip (scale=-3.0)", "alie", "bias"]
     assert study.label("attack", "alie") == "ALIE"
+    beside = byzadmm.compare("digits", algorithms="sgd", attacks=[None, none], seeds=1, **SHORT)
+    assert beside.axes["attack"] == ["none", "none (own)"]
+
+
+def none(messages: Array, *, byzantine: Array, **_: Any) -> Array:
+    return messages[byzantine]
+
+
+def test_labels_tell_apart_what_has_two_names(tmp_path: Path) -> None:
+    """The tables and the page know a value by its label."""
+    for axis, given in {
+        "algorithm": {"algorithms": ["trimmed-mean", "trimmed_mean", "sgd"]},
+        "attack": {"attacks": ["alie", "ALIE"]},
+        "partition": {"partition": ["dirichlet:0.3", "dirichlet:alpha=0.3"]},
+    }.items():
+        settings: dict[str, Any] = {"algorithms": "sgd", "attacks": None, **given}
+        study = byzadmm.compare("digits", n_byzantine=2, seeds=1, **settings, **SHORT)
+        assert [study.label(axis, name) for name in study.axes[axis]] == study.axes[axis], axis
+        study.report(tmp_path / "page.html")
 
 
 class Growing:
@@ -181,7 +201,7 @@ def test_objects_with_state_are_the_run_s_own() -> None:
         for cell, result in alone.results.items():
             assert equal_runs(result, beside.results[cell]), cell
     assert attack.calls == 0
-    assert alone.settings["loss"].endswith("test_compare.Buffered object>")
+    assert alone.settings["loss"] == "Buffered"
 
 
 def test_classes_of_attacks_and_rules_and_partial_functions() -> None:
@@ -313,6 +333,52 @@ def test_losses_by_name_class_function_and_object() -> None:
     assert study.cells() == [Cell("sgd", "none", 2, "given", 3)]
     assert study.metric() == "loss"
     assert study.final(study.cells()[0]) < quadratic.value(np.zeros(2))
+    assert study.settings["loss"] == repr(quadratic)
+
+
+class Absolute:
+    """Mean absolute residual of workers that have all samples; ``evaluate`` gives one metric, of its own name."""
+
+    def __init__(self, dataset: datasets.Dataset, parts: Any, batch_size: int, seed: int) -> None:
+        self.data, self.n_workers, self.dim = dataset, len(parts), dataset.n_features
+
+    def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+        a, y = self.data.train_x, self.data.train_y
+        return np.asarray(np.sign(a @ x - y) @ a / len(a))
+
+    def evaluate(self, x: Array) -> dict[str, float]:
+        return {"mae": float(np.mean(np.abs(self.data.test_x @ x - self.data.test_y)))}
+
+
+def test_the_metric_of_a_custom_loss_is_what_tables_and_searches_go_by() -> None:
+    x = np.random.default_rng(0).standard_normal((120, 3))
+    y = x @ [1.0, -2.0, 3.0]
+    data = datasets.from_arrays(x[:100], y[:100], x[100:], y[100:])
+    given: dict[str, Any] = {"loss": Absolute, "algorithms": ["admm", "sgd"], "attacks": None, "n_byzantine": 0}
+    study = byzadmm.compare(data, seeds=1, tune=3, **given, **SHORT)
+    assert study.metric() == "mae"
+    assert "final mae" in study.table()
+    assert study.finals()[1] < np.mean(np.abs(y[100:]))
+    assert all(found["score"] < 0 for found in study.tuned.values()), "minus the error on samples set aside"
+    assert study.record()["higher_is_better"] is False
+
+
+def test_a_study_describes_what_it_was_without_addresses(tmp_path: Path) -> None:
+    class Flat:
+        dim, n_workers = 2, 5
+
+        def gradient(self, x: Array, *, worker: int, k: int) -> Array:
+            return np.zeros(2)
+
+    study = byzadmm.compare(None, loss=Flat(), algorithms=SGD(), attacks=None, n_byzantine=1, seeds=1, **SHORT)
+    assert study.settings["loss"] == "Flat"
+    study.save(tmp_path)
+    study.when = loaded_when = "2026-11-18 07:00"
+    study.save(tmp_path)
+    loaded = byzadmm.Study.load(tmp_path)
+    assert loaded.record() == study.record(), "the page of a study is the same at any later time"
+    assert loaded.record()["when"] == loaded_when
+    assert "n_workers" not in loaded.record()["settings"], "the page has it as the number of workers"
 
 
 def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
@@ -344,7 +410,7 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
         ({"partition": lambda labels, m, seed: [[0], [1]]}, ValueError, "partition: expected 20 index arrays, one per"),
         ({"loss": losses.Quadratic([1.0], [[2.0]]), "n_workers": 3}, ValueError, "n_workers: the loss has 1, got 3"),
         (
-            {"loss": losses.Quadratic([1.0], [[2.0]]), "partition": "by-label"},
+            {"loss": losses.Quadratic([1.0], [[2.0]]), "partition": [np.arange(3)]},
             ValueError,
             "partition: a loss that is an object has its own",
         ),
@@ -433,5 +499,5 @@ def test_metrics_do_not_take_the_place_of_axes() -> None:
     assert (row["seed"], row["status"]) == (3, "done")
     assert set(study.frame(curves=True)["seed"]) == {3}
     assert row["top/5"] == study.results[study.cells()[0]].metrics["top/5"][-1]
-    with pytest.raises(TypeError, match=r"loss\.evaluate: expected a dict of numbers by name, got list"):
+    with pytest.raises(TypeError, match=r"loss\.evaluate: expected a dict of numbers, got \[1\.0\]"):
         byzadmm.compare(None, loss=Listed(), **settings)

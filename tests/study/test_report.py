@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,8 @@ def test_numbers_are_rounded_and_finite(tmp_path: Path) -> None:
     assert page["settings"]["lam"] == 1 / 3, "settings are exact"
     assert page["grids"] == [[0, 50, 100, 150]], "runs share their iterations"
     assert first["iterations"] == second["iterations"] == 0
+    record["runs"][0]["final"] = sys.float_info.max
+    assert written(tmp_path, record).record["runs"][0]["final"] == sys.float_info.max, "rounded it is infinite"
 
 
 def test_large_studies_stay_small(tmp_path: Path) -> None:

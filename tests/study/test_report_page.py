@@ -143,11 +143,11 @@ def test_switches_metric_and_values_at_the_pointer(browser: Browser, tmp_path: P
         values = [f"{name} {text(sum(v) / len(v))} {text(min(v))}\u2013{text(max(v))}" for name, v in order]
         return [f"{metric} at iteration {k}", *values]
 
-    # The plot reaches from 46 pixels at the left to 10 before the right end, for iterations 0 to 950.
+    # The plot reaches from 52 pixels at the left to 10 before the right end, for iterations 0 to 950.
     width = browser.evaluate("document.querySelector('.panel svg').viewBox.baseVal.width")
     for attack, panel in ("x", 1), ("y", 2):
         for k, near in (0, 10), (450, 455), (950, 940):
-            across = (46 + (width - 56) * near / 950) / width
+            across = (52 + (width - 62) * near / 950) / width
             browser.move(*browser.point(f".panel:nth-child({panel}) svg", across))
             assert browser.evaluate(READOUT) == expected("accuracy", 2, attack, k, 3), (attack, k)
     choose(browser, "document.querySelector('#metric')", 1)
@@ -162,7 +162,7 @@ def test_switches_metric_and_values_at_the_pointer(browser: Browser, tmp_path: P
     browser.key("Escape")
     assert browser.evaluate(READOUT) is None
     for panel, attack in (1, "x"), (2, "y"):  # a finger that touches one plot, then the other
-        x, y = browser.point(f".panel:nth-child({panel}) svg", (46 + (width - 56) * 0.48) / width)
+        x, y = browser.point(f".panel:nth-child({panel}) svg", (52 + (width - 62) * 0.48) / width)
         browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
         browser.frame()
@@ -170,6 +170,47 @@ def test_switches_metric_and_values_at_the_pointer(browser: Browser, tmp_path: P
     before = browser.evaluate("document.querySelector('.mean').getAttribute('d')")
     choose(browser, "document.querySelector('#range')", 2)
     assert browser.evaluate("document.querySelector('.mean').getAttribute('d')") != before, "logarithmic"
+    assert browser.errors == []
+
+
+def test_numbers_of_any_size(browser: Browser, tmp_path: Path) -> None:
+    """The ratio of the least and the greatest is beyond the largest number; labels of the axis are not cut off."""
+    record = records.made_record(algorithm=["A", "B"]) | {"metric": "loss", "higher_is_better": False}
+    for run, (first, last) in zip(record["runs"], [(1e306, 1.0), (1e-12, 1e-300)], strict=True):
+        run["curves"]["loss"] = [first * (last / first) ** (k / 19) for k in range(20)]
+        run["final"] = run["curves"]["loss"][-1]
+    shown(browser, tmp_path, record, 400)
+    choose(browser, "document.querySelector('#metric')", 1)
+    assert browser.evaluate("document.querySelector('#range').selectedOptions[0].text") == "logarithmic"
+    labels = browser.evaluate("""(svg => [...svg.querySelectorAll(".frame .end")].map(e =>
+      [e.textContent, e.getBoundingClientRect().left - svg.getBoundingClientRect().left]))
+      (document.querySelector(".panel svg"))""")
+    assert any("e\u2212" in text and len(text) == 6 for text, _ in labels), labels
+    assert all(left >= 0 for _, left in labels), labels
+    paths = browser.evaluate("Array.from(document.querySelectorAll('.mean'), e => e.getAttribute('d'))")
+    ends = [[float(path.replace("M", "L").split("L")[i].split()[1]) for i in (1, -1)] for path in paths]
+    assert ends[0][0] < ends[0][1] < ends[1][0] < ends[1][1], ends
+    assert browser.errors == []
+
+
+def test_what_diverges_leaves_the_pictures_and_the_others_are_seen(browser: Browser, tmp_path: Path) -> None:
+    record = records.made_record(algorithm=["A", "B", "C"]) | {"metric": "loss", "higher_is_better": False}
+    for run, rate in zip(record["runs"], [0.7, 0.8, 1e15], strict=True):
+        run["curves"]["loss"] = [2.0 * rate**k for k in range(20)]
+        run["final"] = run["curves"]["loss"][-1]
+    shown(browser, tmp_path, record)
+    caption = "document.querySelector('#curves-caption').innerText"
+    assert "One that ends a thousand times higher than it began leaves the picture." in browser.evaluate(caption)
+    labels = browser.evaluate("Array.from(document.querySelectorAll('.frame .end'), e => e.textContent)")
+    assert not any("e" in label for label in labels), labels
+    colors = "Array.from(document.querySelectorAll('.heat tbody td'), e => getComputedStyle(e).backgroundColor)"
+    assert len(set(browser.evaluate(colors))) == 2, "the best, and two of the worst: B and C"
+    assert "worst 0.02882 and beyond" in browser.evaluate("document.querySelector('#scale').innerText")
+    browser.click("#legend [data-algorithm='A']")
+    browser.click("#legend [data-algorithm='B']")
+    assert "leaves the picture" not in browser.evaluate(caption), "alone it is seen"
+    labels = browser.evaluate("Array.from(document.querySelectorAll('.frame .end'), e => e.textContent)")
+    assert any("e" in label for label in labels), labels
     assert browser.errors == []
 
 

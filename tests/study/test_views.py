@@ -58,6 +58,8 @@ def test_rows_and_frames() -> None:
     assert curves[(curves.algorithm == "a") & (curves.seed == 1)].accuracy.tolist() == [0.0, 0.35, 0.7]
     with pytest.raises(ValueError, match="axis: expected one of algorithm"):
         study.cells(attacks="none")
+    with pytest.raises(ValueError, match="algorithm: expected one of a, b; got 'A'"):
+        study.finals(algorithm="A")
     with pytest.raises(ValueError, match="metric: expected one of accuracy"):
         study.final(study.cells()[0], "accurcy")
 
@@ -70,6 +72,9 @@ def test_intervals_are_students() -> None:
         low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
         np.testing.assert_allclose([mean - half, mean + half], [low, high], rtol=2e-5, atol=1e-5)
     assert paired_interval([0.5]) == (0.5, np.inf)
+    assert paired_interval([0.0, 0.0]) == (0.0, 0.0)
+    np.testing.assert_allclose(paired_interval([1e300, 3e300]), np.multiply(1e300, paired_interval([1.0, 3.0])))
+    assert np.isnan(paired_interval([np.inf, -np.inf])[0])
 
 
 def test_the_table_pairs_differences_over_seeds_and_fits_80_columns() -> None:
@@ -123,6 +128,24 @@ def test_labels_that_are_names_of_the_catalogue_do_not_share_a_style() -> None:
     colors = [style.color for style in study.styles().values()]
     assert len(set(colors)) == 3
     assert study.styles()["theirs"].color == catalogue.STYLES["rsa"].color
+
+
+def test_the_table_shows_numbers_of_any_size() -> None:
+    """Columns stay apart, and a loss that is small in every run is not 0.000."""
+    finals = {
+        ("a", "none", 2, "iid"): [2e-7, 4e-7],
+        ("b", "none", 2, "iid"): [1e-7, 1e-7],
+        ("a", "flip", 2, "iid"): [4e72, 4.2e72],
+        ("b", "flip", 2, "iid"): [-3e300, -1e300],
+    }
+    study = made(finals)
+    for result in study.results.values():
+        result.metrics["loss"] = result.metrics.pop("accuracy")
+    lines = study.table().splitlines()
+    assert [line.split() for line in lines[2:4]] == [["a", "3.0e-07", "4.1e+72"], ["b", "1.0e-07", "-2.0e+300"]]
+    assert lines[-1].split() == ["b", "-2.0e-07", "±1.3e-06", "-2.0e+300", "±1.3e+301"]
+    shares = made({("a", "none", 2, "iid"): [0.7, 0.7001], ("b", "none", 2, "iid"): [0.7, 0.7]})
+    assert shares.table().splitlines()[-1] == "b   -0.000 ±0.001"
 
 
 def overlaps(figure: Any) -> list[str]:

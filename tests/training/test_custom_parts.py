@@ -56,6 +56,23 @@ def test_what_a_loss_may_not_return(made: Any, error: type[Exception], message: 
         simulate(None, None, loss=Centre(made), algorithm=ADMM(), iterations=1)
 
 
+class Judged(Centre):
+    """One whose ``evaluate`` gives ``found``."""
+
+    found: Any = None
+
+    def evaluate(self, x: Array) -> Any:
+        return self.found
+
+
+def test_what_evaluate_may_not_return() -> None:
+    loss = Judged()
+    for loss.found in (3.0, {"error": "big"}, {"error": [1.0, 2.0]}, None):
+        with pytest.raises(TypeError) as caught:
+            simulate(None, None, loss=loss, algorithm=SGD(), iterations=1)
+        assert str(caught.value) == f"loss.evaluate: expected a dict of numbers, got {loss.found!r}"
+
+
 @pytest.mark.parametrize("made", [np.array([np.nan, 0]), np.array([1e300, 0])])
 def test_a_loss_may_diverge(made: Array) -> None:
     run = simulate(None, None, loss=Centre(made), algorithm=SGD(), iterations=2)

@@ -262,3 +262,22 @@ def run(loss: str, data: datasets.Dataset, **changes: Any) -> Callable[[], Any]:
 def test_what_is_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_test_set_that_does_not_fit_is_refused_before_the_run() -> None:
+    """A Dataset can be made by hand, past the checks of from_arrays; a wrong accuracy would look like one."""
+    for loss in ("softmax", "logistic", "least-squares"):
+        data = data_for(loss)
+        shapes = "test_x, test_y: expected at least one row of"
+        wrong = [
+            (replace(data, test_y=data.test_y[:1]), shapes),
+            (replace(data, test_x=data.test_x[:, :1]), shapes),
+            (replace(data, test_x=data.test_x[:0], test_y=data.test_y[:0]), shapes),
+        ]
+        if data.n_classes:
+            labels = r"expected labels in \[0, \d\), got"
+            wrong += [(replace(data, test_y=data.test_y + 1), rf"test_y: {labels} {data.n_classes} at row \d")]
+            wrong += [(replace(data, train_y=data.train_y - 1), rf"train_y: {labels} -1 at row \d")]
+        for bad, message in wrong:
+            with pytest.raises(ValueError, match=message):
+                run(loss, bad)()

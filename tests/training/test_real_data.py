@@ -101,3 +101,21 @@ def test_covtype(covtype: datasets.Dataset) -> None:
         "sign flip, median": (SGD(rule="median", step=step), flip, 8, 1, {3000: 0.690}),
     }
     assert accuracies(data, parts, wanted) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_logistic_regression_on_covtype(covtype: datasets.Dataset) -> None:
+    """Lodgepole pine or not, with the settings of for_dataset: about as good as softmax with the same."""
+    y, y_test = ((labels == 1).astype(np.int64) for labels in (covtype.train_y, covtype.test_y))
+    data = dataclasses.replace(covtype, train_y=y, test_y=y_test, n_classes=2)
+    parts = partition.iid(y, 20, seed=0)
+    algorithms = [ADMM.for_dataset(data), RSA.for_dataset(data), SGD.for_dataset(data, ideal=True)]
+    for attack in (attacks.SignFlip(), attacks.Gaussian()):
+        settings: dict[str, Any] = {"dataset": data, "parts": parts, "attack": attack, "n_byzantine": 8}
+        for algorithm in algorithms:
+            both = [settings | {"algorithm": algorithm, "loss": loss} for loss in ("logistic", "softmax")]
+            runs = simulate_many(both)
+            found = [run.final_accuracy() for run in runs if isinstance(run, Result)]
+            assert found[0] > 0.74, f"{algorithm} {attack}: {found}"
+            assert abs(found[0] - found[1]) < 0.02, f"{algorithm} {attack}: {found}"

@@ -19,12 +19,13 @@ struct Names<Even> {
   static constexpr const char* of[] = {"mid", "low", "high"};
 };
 
-/// First word of every stream of random numbers: two purposes never share a draw. user_attack, rule
-/// and participation are drawn in Python.
-enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule, participation };
+/// First word of every stream of random numbers: two purposes never share a draw. user_attack, rule, participation and
+/// layers are drawn in Python.
+enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule, participation, layers };
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch", "attack", "user_attack", "gradient_noise", "rule", "participation"};
+  static constexpr const char* of[] = {"batch", "attack",        "user_attack", "gradient_noise",
+                                       "rule",  "participation", "layers"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.

@@ -107,7 +107,10 @@ def _part(target: Path) -> Iterator[BinaryIO]:
 def _create(target: Path) -> BinaryIO:
     while True:
         # Not mkstemp: its files are for their owner alone, and to read the umask is to change it for all threads.
-        file = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part").open("xb")
+        try:
+            file = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part").open("xb")
+        except OSError as error:  # about the file that was asked for
+            raise type(error)(error.errno, error.strerror, os.fspath(target)) from error
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)

@@ -20,9 +20,28 @@ from byzadmm.catalogue.entries import (
     options,
     rules,
 )
-from byzadmm.catalogue.looks import LABELS, STYLES, attack_title, label_of, styles
+from byzadmm.catalogue.looks import (
+    LABELS,
+    STYLES,
+    attack_name,
+    attack_title,
+    describe_attack,
+    distinct_attacks,
+    label_of,
+    styles,
+)
+from byzadmm.catalogue.own import located, own_entry, split_own
 from byzadmm.catalogue.presets import PRESETS, Preset, dataset_name, load_dataset, preset_for
-from byzadmm.catalogue.text import hyphenated, make_algorithm, make_attack, make_rule, make_step, parse, takes_f
+from byzadmm.catalogue.text import (
+    hyphenated,
+    make_algorithm,
+    make_attack,
+    make_parts,
+    make_rule,
+    make_step,
+    parse,
+    takes_f,
+)
 
 __all__ = [
     "LABELS",
@@ -38,21 +57,28 @@ __all__ = [
     "Preset",
     "Style",
     "algorithms",
+    "attack_name",
     "attack_title",
     "attacks",
     "dataset_name",
+    "describe_attack",
+    "distinct_attacks",
     "hyphenated",
     "label_of",
     "links",
     "load_dataset",
+    "located",
     "make_algorithm",
     "make_attack",
+    "make_parts",
     "make_rule",
     "make_step",
     "options",
+    "own_entry",
     "parse",
     "preset_for",
     "rules",
+    "split_own",
     "styles",
     "takes_f",
 ]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from byzadmm._internal.description import describe
 from byzadmm.attacks import Attack
-from byzadmm.catalogue.entries import Style, algorithms
+from byzadmm.catalogue.entries import Style, algorithms, hyphenated
 
-__all__ = ["LABELS", "STYLES", "attack_title", "label_of", "styles"]
+__all__ = [
+    "LABELS",
+    "STYLES",
+    "attack_name",
+    "attack_title",
+    "describe_attack",
+    "distinct_attacks",
+    "label_of",
+    "styles",
+]
 
 #: What an algorithm is called in a picture; others go by the name that was typed.
 LABELS: dict[str, str] = {name: entry.label for name, entry in algorithms().items() if entry.label != name}
@@ -109,7 +120,21 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     return name, ", ".join([LABELS.get(name, name), *more])
 
 
-def attack_title(attack: Attack | None) -> str:
+def attack_name(attack: Callable[..., Any] | None) -> str:
+    """What an attack is called on the command line and in settings files; for your own, the function or class.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks, catalogue
+    >>> catalogue.attack_name(attacks.SignFlip()), catalogue.attack_name(max), catalogue.attack_name(None)
+    ('sign-flip', 'max', 'none')
+    """
+    if attack is None:
+        return "none"
+    return hyphenated(type(attack).__name__) if isinstance(attack, Attack) else _called(attack)
+
+
+def attack_title(attack: Callable[..., Any] | None) -> str:
     """What an attack is called above a plot.
 
     Examples
@@ -120,5 +145,45 @@ def attack_title(attack: Attack | None) -> str:
     """
     if attack is None:
         return "no attack"
-    name = type(attack).__name__
+    name = _called(attack)
     return _ATTACK_TITLES.get(name, f"{name} attack")
+
+
+def describe_attack(attack: Callable[..., Any] | None) -> dict[str, Any] | None:
+    """Name and settings of an attack; of your own, what is known of it.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks, catalogue
+    >>> catalogue.describe_attack(attacks.SignFlip()), catalogue.describe_attack(max)
+    ({'name': 'SignFlip', 'scale': -3.0}, {'name': 'max'})
+    """
+    if attack is None:
+        return None
+    return attack.describe() if isinstance(attack, Attack) else {"name": str(describe(attack))}
+
+
+def distinct_attacks(attacks: Sequence[Callable[..., Any] | None], name: Callable[[Any], str]) -> list[str]:
+    """The names of several attacks; those with the same name are told apart by their settings or by numbers.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks, catalogue
+    >>> catalogue.distinct_attacks([attacks.Gaussian(10), attacks.Gaussian(50), None], catalogue.attack_name)
+    ['gaussian (std=10)', 'gaussian (std=50)', 'none']
+    """
+    plain = [name(attack) for attack in attacks]
+    names = []
+    for attack, text in zip(attacks, plain, strict=True):
+        settings = [f"{key}={value}" for key, value in (describe_attack(attack) or {}).items() if key != "name"]
+        names.append(f"{text} ({', '.join(settings)})" if plain.count(text) > 1 and settings else text)
+    return [
+        f"{text} {names[:place].count(text) + 1}" if names.count(text) > 1 else text for place, text in enumerate(names)
+    ]
+
+
+def _called(attack: Callable[..., Any]) -> str:
+    """The name of a function, or of the class of an object."""
+    while isinstance(attack, functools.partial):
+        attack = attack.func
+    return str(getattr(attack, "__name__", type(attack).__name__))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from byzadmm import aggregators, steps
-from byzadmm._internal.validation import check_choice, check_real
+from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import SGD, Algorithm
 from byzadmm.attacks import Attack
-from byzadmm.catalogue.entries import REQUIRED, STEPS, Entry, algorithms, attacks, hyphenated, links
+from byzadmm.catalogue.entries import PARTITIONS, REQUIRED, STEPS, Entry, algorithms, attacks, hyphenated, links
+from byzadmm.catalogue.own import own_entry, split_own
 from byzadmm.catalogue.presets import Preset
+from byzadmm.datasets import Dataset
 
-__all__ = ["hyphenated", "make_algorithm", "make_attack", "make_rule", "make_step", "parse", "takes_f"]
+__all__ = ["hyphenated", "make_algorithm", "make_attack", "make_parts", "make_rule", "make_step", "parse", "takes_f"]
 
 
 def parse(
@@ -45,10 +48,16 @@ def parse(
     """
     head, colon, tail = text.partition(":")
     name = check_choice(hyphenated(head.strip()), what, table)
-    known = table[name].settings
+    return name, _settings(name, tail if colon else None, what, table[name].settings, defaults or {})
+
+
+def _settings(
+    name: str, text: str | None, what: str, known: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings in ``value,key=value``, which belong to ``name``."""
     free = list(known)
     settings: dict[str, Any] = {}
-    for position, item in enumerate(tail.split(",") if colon else ()):
+    for position, item in enumerate(() if text is None else text.split(",")):
         key, equals, value = item.rpartition("=")
         if not equals:
             key = free[position] if position < len(free) else ""
@@ -58,11 +67,11 @@ def parse(
         if key in settings:
             raise ValueError(f"{what}: {name} got {key} twice")
         settings[key] = _number(value.strip(), f"{what}: {name}: {key}")
-    settings = {key: value for key, value in (defaults or {}).items() if key in free} | settings
+    settings = {key: value for key, value in defaults.items() if key in free} | settings
     missing = [key for key in free if known[key] is REQUIRED and key not in settings]
     if missing:
         raise ValueError(f"{what}: {name} needs {', '.join(missing)}, as in {name}:{missing[0]}=1")
-    return name, settings
+    return settings
 
 
 def _number(text: str, what: str) -> int | float | str | None:
@@ -79,8 +88,19 @@ def _number(text: str, what: str) -> int | float | str | None:
     raise ValueError(f"{what}: expected a number, got {text!r}")
 
 
-def make_attack(text: str) -> Attack | None:
-    """``none``, or an attack with its settings.
+def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Callable[..., Any] | None:
+    """``none``, or an attack with its settings; ``FILE.py:NAME`` is one in a file of yours.
+
+    Parameters
+    ----------
+    text : str
+        ``sign-flip``, ``gaussian:std=50``, ``my_attack.py:bias``, ``my_attack.py:Bias:size=2``.
+    folder : path
+        What ``FILE.py`` is relative to, by default the current one.
+
+    Returns
+    -------
+    Attack, callable or None
 
     Examples
     --------
@@ -88,10 +108,44 @@ def make_attack(text: str) -> Attack | None:
     >>> catalogue.make_attack("gaussian:50")
     Gaussian(std=50)
     """
-    table = attacks() | {"none": Entry(lambda: None)}
-    name, settings = parse(text, "attack", table)
-    attack: Attack | None = table[name].make(**settings)
+    own = split_own(text)
+    if own is not None:
+        file, name, given = own
+        entry = own_entry(file, name, folder)
+        settings = _settings(f"{file}:{name}", given or None, "attack", entry.settings, {})
+    else:
+        table = attacks() | {"none": Entry(lambda: None)}
+        name, settings = parse(text, "attack", table)
+        entry = table[name]
+    attack: Attack | Callable[..., Any] | None = entry.make(**settings)
     return attack
+
+
+def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0) -> list[Any]:
+    """The workers' parts of a training set by the name of a partition, with its settings.
+
+    Parameters
+    ----------
+    text : str
+        ``iid``, ``dirichlet:0.3``, ``by-label``; by default so many workers share a label that all are used.
+    dataset : Dataset
+    n_workers, seed : int
+
+    Returns
+    -------
+    list of index arrays, one per worker
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue, datasets
+    >>> [len(part) for part in catalogue.make_parts("iid", datasets.load("digits"), 3)]
+    [479, 479, 479]
+    """
+    name, given = parse(text, "partition", PARTITIONS)
+    entry = PARTITIONS[name]
+    suited = {"per_label": max(1, check_int(n_workers, "n_workers", low=1) // max(1, dataset.n_classes))}
+    settings = {key: suited.get(key, default) for key, default in entry.settings.items()} | given
+    return list(entry.make(dataset.train_y, n_workers, seed=seed, **settings))
 
 
 def make_step(text: str, what: str = "step") -> steps.Step:

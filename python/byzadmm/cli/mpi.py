@@ -14,8 +14,10 @@ from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.progress import Bar, remark
 from byzadmm._internal.validation import check_int
 from byzadmm.cli.output import guarded, print_table
-from byzadmm.cli.plan import Runs, drawable, make_plan
-from byzadmm.cli.run import Keep, carry_out, written
+from byzadmm.cli.plan import Request, drawable, make_request
+from byzadmm.cli.run import Note, present, written
+from byzadmm.study import Missing
+from byzadmm.study.run import empty_study
 
 
 def mpi_run(args: argparse.Namespace) -> int:
@@ -49,8 +51,9 @@ def _arguments(args: argparse.Namespace, name: str, run: dict[str, Any]) -> dict
 
 def _worker(args: argparse.Namespace, job: Any) -> None:
     with job:
-        for name, run in make_plan(args).runs.items():
-            job.simulate(**_arguments(args, name, run))
+        request = make_request(args)
+        for cell, run in request.runs().items():
+            job.simulate(**_arguments(args, request.name(cell), run))
 
 
 def _master(args: argparse.Namespace, job: Any) -> int:
@@ -58,8 +61,10 @@ def _master(args: argparse.Namespace, job: Any) -> int:
 
     reports: dict[str, RunReport] = {}
 
-    def many(runs: Runs, keep: Keep) -> None:
-        for number, (name, run) in enumerate(runs.items()):
+    def many(request: Request, note: Note) -> None:
+        study = empty_study(request.plan)
+        for cell, run in request.runs().items():
+            name = request.name(cell)
             bar = None if args.quiet else Bar(name, args.live)
             shown = 0  # events that have been printed
 
@@ -72,20 +77,25 @@ def _master(args: argparse.Namespace, job: Any) -> int:
                         shown = len(report.events)
                     bar.update(done, total, report.line)
 
+            places = [place for place, shared in request.plan.runs.items() if shared is run]
             try:
-                keep(number, job.simulate(**_arguments(args, name, run), watch=watch))
+                result = job.simulate(**_arguments(args, name, run), watch=watch)
                 reports[name] = job.report
+                for place in places:
+                    study.results[place] = result
+                    del study.missing[place]
             except (ValueError, TypeError, OSError) as error:
-                keep(number, error)
+                study.missing |= dict.fromkeys(places, Missing("failed", f"{type(error).__name__}: {error}"))
             finally:
                 if bar is not None:
                     bar.close()
+            note(study, cell)
 
     with job:
         with job.watched("loading its data"):
-            plan = make_plan(args)
+            request = make_request(args)
         timeline = None if args.timeline is None else drawable(args.timeline, "timeline")
-        record = None if plan.out is None else plan.out.with_suffix(".mpi.json")
+        record = None if request.out is None else request.out.with_suffix(".mpi.json")
         for what, path in (("timeline", timeline), ("out", record)):
             if path is not None:
                 prepare(path, what)
@@ -93,15 +103,16 @@ def _master(args: argparse.Namespace, job: Any) -> int:
             prepare_folder(args.checkpoint, "checkpoint")
         if not (job.tolerant or args.quiet):
             remark("mpirun without --with-ft ulfm: a rank that dies ends the job")
-        code = carry_out(args, plan, many, lambda: {"mpi": {name: report.record() for name, report in reports.items()}})
-        kept = reports.get(plan.chosen[0])
+        code = present(args, request, many, lambda: {"mpi": {name: made.record() for name, made in reports.items()}})
+        chosen = request.name(request.chosen[0])
+        kept = reports.get(chosen)
         if reports and not args.json:
             whole = RunReport.together(list(reports.values()))
             print_table(COLUMNS, whole.rows(), f"\n{job.size - 1} worker ranks, {whole.rounds} rounds")
         if kept is not None and record is not None:
             code = max(code, _also_written(args, "out", record, kept.save))
         if kept is not None and timeline is not None:
-            draw = functools.partial(kept.draw, title=f"{plan.chosen[0]}: {plan.title}")
+            draw = functools.partial(kept.draw, title=f"{chosen}: {request.plan.title}")
             code = max(code, _also_written(args, "timeline", timeline, draw))
         return code
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
+from byzadmm.catalogue import LOSSES
 from byzadmm.training.experiment import DEFAULTS
 
 PICTURE = "byzadmm-run.png"
@@ -20,6 +21,7 @@ class Parser(argparse.ArgumentParser):
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Those of ``run`` and ``mpi run``."""
     rho, batch_size, seed, dtype = (DEFAULTS[name] for name in ("rho", "batch_size", "seed", "dtype"))
+    steps, share = DEFAULTS["local_steps"], DEFAULTS["participation"]
     parser.add_argument("settings", nargs="?", metavar="FILE.toml", help="a settings file, or a figure such as fig1a")
     what = parser.add_argument_group("experiment")
     what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
@@ -30,10 +32,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8"
     )
     what.add_argument("-f", type=int, metavar="F", help="declared number of Byzantine workers, the f of rules (Q)")
-    what.add_argument("--attack", default="sign-flip", help="as in gaussian:std=50; none for no attack (sign-flip)")
-    what.add_argument("-q", "--n-byzantine", type=int, default=8, metavar="Q", help="Byzantine workers (8)")
+    what.add_argument(
+        "--attack", nargs="+", default=["sign-flip"], help="as in gaussian:std=50; FILE.py:NAME; none (sign-flip)"
+    )
+    what.add_argument(
+        "-q", "--n-byzantine", nargs="+", type=int, default=[8], metavar="Q", help="numbers of Byzantine workers (8)"
+    )
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
-    what.add_argument("--partition", default="iid", help="iid, by-label or dirichlet:ALPHA (iid)")
+    what.add_argument("--partition", nargs="+", default=["iid"], help="iid, by-label or dirichlet:ALPHA (iid)")
     what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard")
     what.add_argument("--seed", type=int, default=seed, metavar="N", help=f"seed of partition and run ({seed})")
     what.add_argument("--data-dir", metavar="DIR", help="look for data here first")
@@ -45,6 +51,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         default=batch_size,
         metavar="B",
         help=f"samples per worker and iteration ({batch_size})",
+    )
+    how.add_argument("--loss", metavar="NAME", help=f"{', '.join(LOSSES)} (that of the data)")
+    how.add_argument("--local-steps", type=int, default=steps, metavar="E", help=f"steps per round, SGD ({steps})")
+    how.add_argument(
+        "--participation", type=float, default=share, metavar="P", help=f"share of workers drawn per round ({share:g})"
     )
     how.add_argument("--rho", type=float, default=rho, help=f"weight of the master's regularizer ({rho})")
     how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA)")
@@ -72,14 +83,19 @@ def run_defaults() -> argparse.Namespace:
     return parser.parse_args([])
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
+def add_many(parser: argparse.ArgumentParser) -> None:
     """Those of ``run`` alone."""
-    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
-    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # the former name of --jobs
+    many = parser.add_argument_group("many runs")
+    many.add_argument("--seeds", type=int, default=1, metavar="N", help="so many seeds from --seed on (1)")
+    many.add_argument("--jobs", type=int, default=0, metavar="N", help="runs side by side (0: one per CPU)")
+    many.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # the former name of --jobs
+    many.add_argument("--checkpoint", metavar="DIR", help="keep results and states there; the same command goes on")
+    many.add_argument("--report", metavar="FILE.html", help="a page with tables and curves")
 
 
 def add_mpi(parser: argparse.ArgumentParser) -> None:
     """Those of ``mpi run`` alone."""
+    parser.set_defaults(seeds=1, report=None)
     ranks = parser.add_argument_group("ranks")
     ranks.add_argument("--threads", type=int, default=0, metavar="N", help="threads per rank (1)")
     ranks.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="wait so long for answers (10)")
@@ -100,9 +116,17 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
+    parser.add_argument("--checkpoint", metavar="DIR", help="keep results and states there; the same command goes on")
+    parser.add_argument("--report", metavar="DIR|FILE.html", help="pages with tables and curves, one per figure")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
     parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Those of ``settings``."""
+    parser.add_argument("name", nargs="?", metavar="FIGURE", help="see `byzadmm list figures` (a start on digits)")
+    parser.set_defaults(json=False)
 
 
 def add_tune(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import byzadmm
 from byzadmm.cli import options
 from byzadmm.cli.lists import LISTS, data, info, show
 from byzadmm.cli.mpi import mpi_run
-from byzadmm.cli.reproduce import reproduce, tune
+from byzadmm.cli.reproduce import reproduce, settings, tune
 from byzadmm.cli.run import run
 from byzadmm.engines.mpi._launch import EXAMPLE as MPIRUN
 
@@ -38,10 +38,11 @@ def make_parser() -> options.Parser:
         "byzadmm run --algorithm admm median --attack gaussian:std=50 -q 6",
         "byzadmm run --dataset mnist --algorithm admm --lam 0.1 --out run.npz",
         "byzadmm run --rule krum nnm+trimmed-mean -f 8 --momentum 0.9",
+        "byzadmm run --attack alie my_attack.py:bias --seeds 5 --report page.html",
         "byzadmm run --partition dirichlet:0.3 --json",
     )
     options.add_run(made)
-    options.add_jobs(made)
+    options.add_many(made)
     made = _command(
         commands,
         "reproduce",
@@ -62,6 +63,18 @@ def make_parser() -> options.Parser:
         "byzadmm tune fig2a --check",
     )
     options.add_tune(made)
+    made = _command(
+        commands,
+        "settings",
+        settings,
+        "print a commented settings file: a figure's, or one to start from",
+        "byzadmm settings > my.toml",
+        "byzadmm settings fig2a > my.toml",
+        more="Change what you like, then:\n  byzadmm run my.toml          each algorithm once\n"
+        "  byzadmm reproduce my.toml    with several seeds; pictures and numbers\n"
+        "  byzadmm tune my.toml         search step sizes\n\ndocs/settings.md has every key.",
+    )
+    options.add_settings(made)
     made = _command(
         commands,
         "data",
@@ -108,12 +121,14 @@ def make_parser() -> options.Parser:
     return parser
 
 
-def _command(commands: Any, name: str, run: Command, text: str, *examples: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Command, text: str, *examples: str, more: str = ""
+) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
-        epilog=_examples(*examples),
+        epilog="\n\n".join(filter(None, [_examples(*examples), more])),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -1,4 +1,4 @@
-"""What a command line of ``run`` asks for: the runs, and where their results go."""
+"""What a command line of ``run`` asks for: the runs, as the plan of a study, and where their results go."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,111 +18,173 @@ from byzadmm.cli.options import PICTURE, run_defaults
 from byzadmm.cli.reproduce import figures
 from byzadmm.datasets import Dataset
 from byzadmm.datasets._scaling import check_scale
-
-#: Name -> arguments of ``simulate``.
-Runs = dict[str, dict[str, Any]]
+from byzadmm.study import Cell, Plan, make_plan
+from byzadmm.study.choices import AlgorithmChoice, choose_attacks
 
 _PICTURES = (".png", ".svg", ".pdf")
 
 # Options that go with a settings file; the file has the others itself.
-_BESIDE_A_FILE = {"settings", "algorithm", "seed", "data_dir", "iterations", "eval_every", "dtype"}
-_BESIDE_A_FILE |= {"plot", "no_plot", "out", "json", "quiet"}
+_BESIDE_A_FILE = {"settings", "algorithm", "seed", "seeds", "data_dir", "iterations", "eval_every", "dtype"}
+_BESIDE_A_FILE |= {"plot", "no_plot", "out", "report", "json", "quiet"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class Request:
     """The runs of a command line, checked as far as possible without training.
 
     Attributes
     ----------
-    runs : dict
-    title : str
+    plan : Plan
     about : dict
         What the JSON says about all runs.
-    out, picture : Path or None
-        Where the result of the one chosen algorithm and the curves go.
+    out, picture, report : Path or None
+        Where the result of the one chosen run, the curves and the page go.
     no_picture : str
         Why there is no picture although the command line did not say so.
+    heat_map : bool
+        Whether the picture is a heat map, which shows the algorithms that do not tolerate so many Byzantine workers.
     """
 
-    runs: Runs
-    title: str
+    plan: Plan
     about: dict[str, Any]
     out: Path | None = None
     picture: Path | None = None
+    report: Path | None = None
     no_picture: str = ""
+    heat_map: bool = False
 
     @property
-    def chosen(self) -> list[str]:
-        """The runs without the reference."""
-        return [name for name in self.runs if name != "ideal"] or ["ideal"]
+    def cases(self) -> list[Cell]:
+        """What stands in one table: attack, number of Byzantine workers and partition; the other entries are empty."""
+        axes = self.plan.axes
+        places = product(axes["attack"], axes["n_byzantine"], axes["partition"])
+        return [Cell("", *place, -1) for place in places]
+
+    @property
+    def chosen(self) -> list[Cell]:
+        """The runs without those of the reference."""
+        others = [name for name in self.plan.axes["algorithm"] if name not in self.plan.ideal]
+        return [cell for cell in self.plan.runs if cell.algorithm in (others or self.plan.axes["algorithm"])]
+
+    def words(self, cell: Cell) -> str:
+        """What tells its case from the others; empty if there is one."""
+        labels, axes = self.plan.labels, self.plan.axes
+        words = [labels["attack"][cell.attack]] if len(axes["attack"]) > 1 else []
+        words += [f"q = {cell.n_byzantine}"] if len(axes["n_byzantine"]) > 1 else []
+        words += [labels["partition"][cell.partition]] if len(axes["partition"]) > 1 else []
+        return ", ".join(words)
+
+    def name(self, cell: Cell) -> str:
+        """What a run is called: its algorithm, and its case if there are several."""
+        return ", ".join(filter(None, [cell.algorithm, self.words(cell)]))
+
+    def runs(self) -> dict[Cell, dict[str, Any]]:
+        """Those that can run, each once: where cells share one, the first of them."""
+        found = {id(run): (cell, run) for cell, run in reversed(self.plan.runs.items()) if not isinstance(run, str)}
+        return dict(reversed(found.values()))
 
 
-def make_plan(args: argparse.Namespace) -> Plan:
-    """The plan of the options, or of a settings file and the options beside it."""
+def make_request(args: argparse.Namespace) -> Request:
+    """What the options ask for, or a settings file and the options beside it."""
     picture, no_picture = _picture_path(args)
     out = None if args.out is None else _ending(args.out, "out", (".npz",))
-    plan = (_plan_of_options if args.settings is None else _plan_of_file)(args)
-    plan = replace(plan, out=out, picture=picture, no_picture=no_picture)
-    if out is not None and len(plan.chosen) > 1:
-        raise ValueError(f"out: expected one algorithm, got {len(plan.chosen)}; choose it with --algorithm")
-    return plan
+    report = None if args.report is None else _ending(args.report, "report", (".html",))
+    request = (_of_options if args.settings is None else _of_file)(args)
+    request = replace(request, out=out, picture=picture, report=report, no_picture=no_picture)
+    if out is not None and len(request.chosen) > 1:
+        names = dict.fromkeys(cell.algorithm for cell in request.chosen)
+        if len(names) > 1:
+            raise ValueError(f"out: expected one algorithm, got {len(names)}; choose it with --algorithm")
+        raise ValueError(f"out: expected one run, got {len(request.chosen)}; --checkpoint keeps them all")
+    return request
 
 
-def _plan_of_options(args: argparse.Namespace) -> Plan:
+def _of_options(args: argparse.Namespace) -> Request:
     name = catalogue.dataset_name(args.dataset)
     preset = catalogue.PRESETS[name]
-    q = check_int(args.n_byzantine, "n_byzantine", low=0, high=check_int(args.n_workers, "n_workers", low=1))
-    algorithms = _algorithms(args, preset, q)
-    attack = catalogue.make_attack(args.attack)
+    m = check_int(args.n_workers, "n_workers", low=1)
+    counts = [check_int(q, "n_byzantine", low=0, high=m) for q in args.n_byzantine]
+    algorithms = _algorithms(args, preset, counts)
+    attacks = choose_attacks(args.attack)
     iterations = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
+    seeds = _seeds(args)
     data = catalogue.load_dataset(name, data_dir=args.data_dir, scale=_scale(args.scale, preset))
     if args.scale is not None:  # the preset is for another scale
-        algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), q)
-    common = {
-        "dataset": data,
-        "parts": _parts(args, data),
-        "attack": attack,
-        "n_byzantine": q,
-        "iterations": iterations,
-        "batch_size": args.batch_size,
-        "rho": args.rho,
-        "eval_every": max(1, iterations // 20) if args.eval_every is None else args.eval_every,
-        "seed": args.seed,
-        "dtype": args.dtype,
-    }
-    return Plan(
-        runs={name: common | {"algorithm": algorithm} for name, algorithm in algorithms.items()},
-        title=f"{name}, {args.attack} attack, {q} of {args.n_workers} workers Byzantine",
-        about={"dataset": name, "attack": args.attack, "n_byzantine": q, "n_workers": args.n_workers},
+        algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), counts)
+    plan = make_plan(
+        data,
+        args.partition,
+        algorithms=algorithms,
+        attacks=attacks,
+        n_workers=m,
+        n_byzantine=counts,
+        seeds=seeds,
+        loss=args.loss,
+        iterations=iterations,
+        eval_every=max(1, iterations // 20) if args.eval_every is None else args.eval_every,
+        **{key: getattr(args, key) for key in ("batch_size", "rho", "dtype", "local_steps", "participation")},
+    )
+    under = f", {_one(args.attack)} attack" if len(args.attack) == 1 else ""
+    attacked = f", {counts[0]} of {m} workers Byzantine" if len(counts) == 1 else ""
+    return Request(
+        plan=replace(plan, title=f"{name}{under}{attacked}"),
+        about={"dataset": name, "attack": _one(args.attack), "n_byzantine": _one(counts), "n_workers": m},
     )
 
 
-def _plan_of_file(args: argparse.Namespace) -> Plan:
+def _of_file(args: argparse.Namespace) -> Request:
     defaults = run_defaults()
     for name, value in vars(defaults).items():
         if name not in _BESIDE_A_FILE and getattr(args, name) != value:
             raise ValueError(f"{name}: is in the settings file {args.settings}")
     settings = figures().load_settings(args.settings)
-    seed = check_int(args.seed, "seed", low=0)
-    runs: Runs = figures().runs_of(settings, seed=seed, data_dir=args.data_dir)
+    plan: Plan = figures().plan_of(settings, _seeds(args), data_dir=args.data_dir)
     if args.algorithm is not None:
         for name in args.algorithm:
-            check_choice(name, "algorithm", runs)
-        runs = {name: run for name, run in runs.items() if name in args.algorithm}
+            check_choice(name, "algorithm", plan.axes["algorithm"])
+        plan = _only(plan, args.algorithm)
     given = {"iterations": args.iterations, "eval_every": args.eval_every}
     changes = {name: value for name, value in given.items() if value is not None}
     if args.dtype != defaults.dtype:
         changes["dtype"] = args.dtype
-    return Plan(
-        runs={name: run | changes for name, run in runs.items()},
-        title=settings.title,
+    return Request(
+        plan=replace(_changed(plan, changes), title=settings.title),
         about={
             "dataset": settings.dataset,
-            "attack": [attack and attack.describe() for attack in settings.attacks],
-            "n_byzantine": settings.n_byzantine,
+            "attack": [catalogue.describe_attack(attack) for attack in settings.attacks],
+            "n_byzantine": _one(plan.axes["n_byzantine"]),
             "n_workers": settings.n_workers,
         },
+        heat_map=bool(settings.heat_map),
+    )
+
+
+def _one(values: Sequence[Any]) -> Any:
+    """The one value, or all of several."""
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _seeds(args: argparse.Namespace) -> list[int]:
+    first, count = check_int(args.seed, "seed", low=0), check_int(args.seeds, "seeds", low=1)
+    return list(range(first, first + count))
+
+
+def _only(plan: Plan, names: Sequence[str]) -> Plan:
+    """The plan with some of its algorithms."""
+    kept = [name for name in plan.axes["algorithm"] if name in names]
+    return replace(
+        plan,
+        axes=plan.axes | {"algorithm": kept},
+        runs={cell: run for cell, run in plan.runs.items() if cell.algorithm in kept},
+        ideal=tuple(name for name in plan.ideal if name in kept),
+    )
+
+
+def _changed(plan: Plan, changes: dict[str, Any]) -> Plan:
+    """The plan with other settings for all runs; cells that share a run still do."""
+    made = {id(run): run if isinstance(run, str) else run | changes for run in plan.runs.values()}
+    return replace(
+        plan, runs={cell: made[id(run)] for cell, run in plan.runs.items()}, settings=plan.settings | changes
     )
 
 
@@ -134,8 +197,8 @@ def _preset_for(data: Dataset, otherwise: catalogue.Preset, quiet: bool) -> cata
         return otherwise
 
 
-def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> dict[str, Algorithm]:
-    """The algorithms by name; Ideal SGD, the reference of the others, comes first."""
+def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, counts: Sequence[int]) -> list[AlgorithmChoice]:
+    """The algorithms; Ideal SGD, the reference of the others, comes first."""
     named = args.algorithm or (["sgd"] if args.rule else catalogue.PAPER)
     wanted = list(dict.fromkeys(name.lower() for name in named))
     if args.rule and "sgd" not in wanted:
@@ -143,22 +206,28 @@ def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, q: int) -> d
     options: dict[str, Any] = {name: getattr(args, name) for name in catalogue.options()}
     for name in ("step", "master_step", "worker_step"):
         options[name] = None if options[name] is None else catalogue.make_step(options[name], name)
-    made: dict[str, Algorithm] = {"ideal": catalogue.make_algorithm("ideal", preset, q, options)}
+    sources = {"ideal": "ideal"}
     for name in wanted:
         for source in args.rule if name == "sgd" and args.rule else [name]:
             if name == "sgd" and args.rule:
-                catalogue.make_rule(source, q)  # an error about the rule, not about the algorithm
-            called = "sgd" if source == "mean" else catalogue.hyphenated(source)
-            made[called] = catalogue.make_algorithm(source, preset, q, options)
-    chosen = {name: algorithm for name, algorithm in made.items() if name != "ideal" or len(made) == 1}
-    known = {field for algorithm in chosen.values() for field in getattr(algorithm, "__dataclass_fields__", ())}
-    if not any(map(catalogue.takes_f, chosen.values())):
+                catalogue.make_rule(source, counts[0])  # an error about the rule, not about the algorithm
+            sources["sgd" if source == "mean" else catalogue.hyphenated(source)] = source
+    made = {
+        name: [catalogue.make_algorithm(source, preset, q, options) for q in counts] for name, source in sources.items()
+    }
+    chosen = {name: algorithms for name, algorithms in made.items() if name != "ideal" or len(made) == 1}
+    every = [algorithm for algorithms in chosen.values() for algorithm in algorithms]
+    known = {field for algorithm in every for field in getattr(algorithm, "__dataclass_fields__", ())}
+    if not any(map(catalogue.takes_f, every)):
         known.discard("f")
     for name, value in options.items():
         if value is not None and name not in known:
             raise ValueError(f"{name}: none of {', '.join(chosen)} has it")
-    _check_f(list(chosen.values()), args.n_workers)
-    return made
+    _check_f(every, args.n_workers)
+    return [
+        AlgorithmChoice(name, catalogue.LABELS.get(name, name), dict(zip(counts, made[name], strict=True)).get, name)
+        for name in sources
+    ]
 
 
 def _check_f(chosen: Sequence[Algorithm], n: int) -> None:
@@ -171,13 +240,6 @@ def _check_f(chosen: Sequence[Algorithm], n: int) -> None:
             illegal.append(error)
     if len(illegal) == len(chosen):
         raise illegal[0]
-
-
-def _parts(args: argparse.Namespace, data: Dataset) -> Any:
-    name, settings = catalogue.parse(args.partition, "partition", catalogue.PARTITIONS)
-    # The defaults of the catalogue, under the settings of the text.
-    settings = {**catalogue.PARTITIONS[name].settings, **settings}
-    return catalogue.PARTITIONS[name].make(data.train_y, args.n_workers, seed=args.seed, **settings)
 
 
 def _scale(text: str | None, preset: catalogue.Preset) -> Any:

@@ -1,4 +1,4 @@
-"""``byzadmm reproduce`` and ``byzadmm tune``."""
+"""``byzadmm reproduce``, ``byzadmm tune`` and ``byzadmm settings``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ def reproduce(args: argparse.Namespace) -> int:
         names = [name for name, _ in figures().available()]
     seeds = check_int(args.seeds, "seeds", low=1)
     report = figures().reproduce(
-        names, seeds=seeds, quick=args.quick, out=args.out, data_dir=args.data_dir, progress=not args.quiet
+        names,
+        seeds=seeds,
+        quick=args.quick,
+        out=args.out,
+        data_dir=args.data_dir,
+        progress=not args.quiet,
+        checkpoint=args.checkpoint,
+        report=args.report,
     )
     if args.json:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
@@ -39,7 +46,8 @@ def reproduce(args: argparse.Namespace) -> int:
         if not args.quiet:
             remark(*(f"saved {path}" for path in report.paths))
     if report.interrupted:
-        remark(f"byzadmm: interrupted; what was finished is in {args.out}")
+        again = "; the same command goes on" if args.checkpoint is not None else ""
+        remark(f"byzadmm: interrupted; what was finished is in {args.out}{again}")
         return INTERRUPTED
     return 1 if report.failed else 0
 
@@ -68,3 +76,9 @@ def tune(args: argparse.Namespace) -> int:
     for difference in found.differences:
         remark(f"byzadmm: differs: {difference}")
     return 1 if found.differences else 0
+
+
+def settings(args: argparse.Namespace) -> int:
+    """Print a commented settings file."""
+    print(figures().settings_text(args.name), end="")
+    return 0

@@ -1,9 +1,8 @@
-"""``byzadmm run``: train, print the table, save the result, draw the curves."""
+"""``byzadmm run``: train, print the tables, save results, draw the curves, write the page."""
 
 from __future__ import annotations
 
 import argparse
-import functools
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -14,13 +13,14 @@ from typing import Any
 from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_int
-from byzadmm.cli.output import BAD_INPUT, INTERRUPTED, print_json, print_table, say_error
-from byzadmm.cli.plan import Plan, Runs, make_plan
-from byzadmm.results import Result, versus_ideal
-from byzadmm.simulation import simulate_many
+from byzadmm.cli.output import BAD_INPUT, INTERRUPTED, print_json, say_error
+from byzadmm.cli.plan import Request, make_request
+from byzadmm.cli.tables import print_tables, records
+from byzadmm.study import Cell, Study, carry_out
+from byzadmm.study.run import empty_study
 
-#: Gets the number of a run and its result or error.
-Keep = Callable[[int, Result | Exception], None]
+#: Gets the study, as far as it is, and the cell whose run has just ended.
+Note = Callable[[Study, Cell], None]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,16 +31,24 @@ def run(args: argparse.Namespace) -> int:
         if not args.quiet:
             remark("--threads is deprecated for run: its new name is --jobs")
 
-    def many(runs: Runs, keep: Keep) -> None:
-        simulate_many(list(runs.values()), jobs or None, progress=None if args.quiet else True, on_result=keep)
+    def many(request: Request, note: Note) -> None:
+        carry_out(
+            request.plan,
+            jobs=jobs or None,
+            progress=None if args.quiet else True,
+            checkpoint=args.checkpoint,
+            on_result=note,
+            models=request.out is not None,
+            warn=False,
+        )
 
-    return carry_out(args, make_plan(args), many)
+    return present(args, make_request(args), many)
 
 
-def carry_out(
+def present(
     args: argparse.Namespace,
-    plan: Plan,
-    many: Callable[[Runs, Keep], None],
+    request: Request,
+    many: Callable[[Request, Note], None],
     more: Callable[[], dict[str, Any]] = dict,
 ) -> int:
     """Run, print, save; the exit code.
@@ -48,84 +56,85 @@ def carry_out(
     Parameters
     ----------
     args : Namespace
-    plan : Plan
+    request : Request
     many : callable
-        ``many(runs, keep)`` carries out the runs.
+        ``many(request, note)`` carries out the runs.
     more : callable
         Further entries of the JSON.
     """
-    plan = _prepared(args, plan)
-    ended: dict[str, Result | Exception] = {}
-    names = list(plan.runs)
+    request = _prepared(args, request)
+    study = empty_study(request.plan)
 
-    def keep(number: int, result: Result | Exception) -> None:
-        ended[names[number]] = result
+    def note(now: Study, cell: Cell) -> None:
+        nonlocal study
+        study = now
 
     stopped = False
     try:
-        many(plan.runs, keep)
+        many(request, note)
     except KeyboardInterrupt:
         stopped = True
-    finished = [(name, result) for name in names if isinstance(result := ended.get(name), Result)]
-    failed = {name: result for name, result in ended.items() if isinstance(result, Exception)}
-    if all(isinstance(failed.get(name), (TypeError, ValueError)) for name in plan.chosen):
-        raise failed[plan.chosen[0]]  # a setting that none can take: one error, no table of Ideal alone
-    if len(failed) == len(names):
-        raise next(iter(failed.values()))
+    wrong = ("failed",) if request.heat_map else ("failed", "illegal")
+    failed = {cell: why for cell, why in study.missing.items() if why.status in wrong}
+    if all(cell in failed for cell in request.chosen):  # a setting that none can take: no table of Ideal alone
+        raise ValueError(failed[request.chosen[0]].words)
     try:
-        if finished and not args.json:
-            _print_results(finished, plan.title)
+        if study.results and not args.json:
+            print_tables(study, request)
     finally:  # also if standard output is closed
-        saved, unsaved = _save(finished, plan)
+        saved, unsaved = _save(study, request)
     if args.json:
-        about = {"seed": args.seed, "interrupted": stopped, "runs": _records(finished), "saved": saved}
-        print_json(plan.about | about | more())
+        about = {"seed": args.seed, "interrupted": stopped, "runs": records(study, request), "saved": saved}
+        print_json(request.about | about | more())
     if not args.quiet:
         remark(*(f"saved {path}" for path in saved))
-        if plan.no_picture:
-            remark(f"no picture: {plan.no_picture}")
+        if request.no_picture:
+            remark(f"no picture: {request.no_picture}")
     if stopped:
-        remark(f"byzadmm: interrupted; {len(finished)} of {len(names)} runs were finished")
+        again = "; the same command goes on" if args.checkpoint is not None else ""
+        every = len(study.results) + len(study.missing)
+        remark(f"byzadmm: interrupted; {len(study.results)} of {every} runs were finished{again}")
         return INTERRUPTED
-    for name, error in failed.items():
-        say_error(error, "" if str(error).startswith(f"{name}:") else f"{name}: ")
+    for line in dict.fromkeys(_words(request, cell, why.words) for cell, why in failed.items()):
+        say_error(ValueError(line))
     return BAD_INPUT if failed else 1 if unsaved else 0
 
 
-def _prepared(args: argparse.Namespace, plan: Plan) -> Plan:
-    """The plan, if its files can be written; without the picture if that alone cannot and was not asked for."""
-    if plan.out is not None:
-        prepare(plan.out, "out")
+def _words(request: Request, cell: Cell, why: str) -> str:
+    """What is wrong with a run, with its name unless that is said."""
+    return why if why.startswith(f"{cell.algorithm}:") else f"{request.name(cell)}: {why}"
+
+
+def _prepared(args: argparse.Namespace, request: Request) -> Request:
+    """The request, if its files can be written; without the picture if that alone cannot and was not asked for."""
+    for what in ("out", "report"):
+        if getattr(request, what) is not None:
+            prepare(getattr(request, what), what)
     try:
-        if plan.picture is not None:
-            prepare(plan.picture, "plot")
+        if request.picture is not None:
+            prepare(request.picture, "plot")
     except OSError as error:
         if args.plot is not None:
             raise
-        return replace(plan, picture=None, no_picture=str(error).removeprefix("plot: "))
-    return plan
+        return replace(request, picture=None, no_picture=str(error).removeprefix("plot: "))
+    return request
 
 
-def _save(finished: list[tuple[str, Result]], plan: Plan) -> tuple[list[str], list[str]]:
-    """Write result and picture; the files that were written, and those that were not."""
+def _save(study: Study, request: Request) -> tuple[list[str], list[str]]:
+    """Write result, picture and page; the files that were written, and those that were not."""
     saved: list[str] = []
     unsaved: list[str] = []
-    chosen = dict(finished).get(plan.chosen[0])
-    if plan.out is not None and chosen is not None:
-        (saved if written("out", plan.out, chosen.save, fallback=True) else unsaved).append(str(plan.out))
-    if plan.picture is not None and finished:
-        draw = functools.partial(_draw, finished=finished, title=plan.title)
-        (saved if written("plot", plan.picture, draw) else unsaved).append(str(plan.picture))
+    chosen = study.results.get(request.chosen[0])
+    if request.out is not None and chosen is not None:
+        (saved if written("out", request.out, chosen.save, fallback=True) else unsaved).append(str(request.out))
+    draw = study.heatmap if request.heat_map else study.plot
+    for what, path, write in (("plot", request.picture, draw), ("report", request.report, study.report)):
+        if path is not None and study.results:
+            (saved if written(what, path, write) else unsaved).append(str(path))
     return saved, unsaved
 
 
-def _draw(path: Path, *, finished: list[tuple[str, Result]], title: str) -> None:
-    from byzadmm.figures.curves import draw_runs  # matplotlib is imported where there is something to draw
-
-    draw_runs(path, finished, title)
-
-
-def written(what: str, path: Path, write: Callable[[Path], None], *, fallback: bool = False) -> bool:
+def written(what: str, path: Path, write: Callable[[Path], Any], *, fallback: bool = False) -> bool:
     """Whether ``write(path)`` succeeded; an error is printed, and with ``fallback`` a temporary folder is tried."""
     try:
         write(path)
@@ -142,43 +151,3 @@ def written(what: str, path: Path, write: Callable[[Path], None], *, fallback: b
         say_error(error, f"{what}: cannot write {str(path)!r}{instead}: ")
         return False
     return True
-
-
-def _records(finished: list[tuple[str, Result]]) -> list[dict[str, Any]]:
-    ideal = next((result.final_accuracy() for name, result in finished if name == "ideal"), None)
-    return [
-        {
-            "algorithm": name,
-            "accuracy": result.final_accuracy(),
-            "loss": result.loss[-1],
-            "iterations": int(result.iterations[-1]),
-            "seconds": result.seconds,
-            "eliminated": result.eliminated,
-            "verdict": "reference" if name == "ideal" else versus_ideal(result.final_accuracy(), ideal),
-            "settings": result.config["algorithm"],
-            "curves": {"iterations": result.iterations, "accuracy": result.accuracy, "loss": result.loss},
-        }
-        for name, result in finished
-    ]
-
-
-def _print_results(finished: list[tuple[str, Result]], title: str) -> None:
-    rows = [
-        [
-            row["algorithm"],
-            f"{row['accuracy']:.3f}",
-            _short(row["loss"]),
-            str(row["iterations"]),
-            f"{row['seconds']:.2f}",
-            str(len(row["eliminated"]) or "-"),
-            row["verdict"],
-        ]
-        for row in _records(finished)
-    ]
-    columns = ["algorithm", ">accuracy", ">loss", ">iterations", ">seconds", ">eliminated", "vs Ideal"]
-    print_table(columns, rows, title)
-
-
-def _short(number: float) -> str:
-    """A number in at most six characters."""
-    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.0e}"

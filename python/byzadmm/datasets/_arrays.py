@@ -98,7 +98,9 @@ def from_arrays(
 def _features(value: Any, name: str) -> Array:
     x = as_array(value, name)
     if x.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: expected real numbers, got {x.dtype}")
+        convertible = isinstance(value, np.ndarray) and x.dtype.kind in "OSTU"
+        hint = f"; if they are numbers, pass {name}.astype(float)" if convertible else ""
+        raise TypeError(f"{name}: expected real numbers, got {x.dtype if x.ndim else type(value).__name__}{hint}")
     if x.ndim < 2 or not x.size:
         raise ValueError(f"{name}: expected a non-empty array (samples, features), got shape {x.shape}")
     native = x.dtype.newbyteorder("=")

@@ -50,7 +50,9 @@ def _frame(frame: Any, name: str) -> Array:
         where, series = f"{name}: column {label!r}", frame.iloc[:, i]  # by position: a label can occur twice
         column = _series(series, where)
         if column.dtype.kind not in "biuf" or str(series.dtype) == "category":
-            raise TypeError(f"{where}: expected real numbers, got {series.dtype}")
+            text = column.dtype.kind in "OTU" or str(series.dtype) == "category"
+            hint = "; encode it, as pandas.get_dummies does, or leave it out" if text else ""
+            raise TypeError(f"{where}: expected real numbers, got {series.dtype}{hint}")
         columns.append(column)
     return np.stack(columns, axis=1) if columns else np.empty(frame.shape)
 

@@ -86,7 +86,10 @@ def _column(value: Any, name: str, n_rows: int) -> Array:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (n_rows,):
-        hint = f"; for one-hot rows pass {name}.argmax(1)" if y.ndim == 2 and len(y) == n_rows else ""
+        hint = ""
+        if y.ndim == 2 and len(y) == n_rows:
+            one_hot = y.dtype.kind in "biuf" and np.all((y == 0) | (y == 1)) and np.all(y.sum(axis=1) == 1)
+            hint = f"; of one-hot rows pass numpy.argmax({name}, axis=1)" if one_hot else "; one target per sample"
         raise ValueError(f"{name}: expected shape ({n_rows},), got {y.shape}{hint}")
     if y.dtype.kind in "UTO":
         # From the list itself: NumPy makes the string "nan" of a missing label among strings, and "1" of a number.
@@ -97,7 +100,7 @@ def _column(value: Any, name: str, n_rows: int) -> Array:
             if isinstance(item, str) != strings or not isinstance(item, _PLAIN):
                 raise TypeError(f"{name}: expected strings only, or numbers only, got {item!r} at row {row}")
         if strings:
-            return y.astype(object)
+            return np.array(items, dtype=object)  # not y, in which strings lose zeros at their end
         y = np.asarray(items)
     if y.dtype.kind not in "biuf":
         raise TypeError(f"{name}: expected numbers or strings, got {y.dtype}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm._internal.arrays import is_array
+from byzadmm._internal.arrays import as_index, is_array
 from byzadmm._internal.progress import Bar
 
 from ._arrays import from_arrays
@@ -18,7 +18,7 @@ from ._dataset import Dataset, check_split, make_dataset, split
 from ._inputs import as_array
 from ._scaling import Scale, check_scale
 
-__all__ = ["from_torch"]
+__all__ = ["from_torch", "read_pairs"]
 
 Array = npt.NDArray[Any]
 
@@ -73,8 +73,8 @@ def from_torch(
     scale = check_scale(scale)
     base = _base(train)
     name = type(base).__name__ if name is None else name
-    x, y = _samples(train, "train")
-    x_test, y_test = (x, y) if test is None else _samples(test, "test")
+    x, y = read_pairs(train, "train")
+    x_test, y_test = (x, y) if test is None else read_pairs(test, "test")
     data = from_arrays(
         x, y, x_test, y_test, n_classes=n_classes, scale="raw" if test is None else scale, name=name, task=task
     )
@@ -85,11 +85,11 @@ def from_torch(
     return _with_names(data, getattr(base, "classes", None), n_classes)
 
 
-def _samples(dataset: Any, name: str) -> tuple[Array, Any]:
-    """Return all inputs, stacked, and all targets."""
+def read_pairs(dataset: Any, name: str, *, one_target: bool = True) -> tuple[Array, Any]:
+    """Return all inputs, stacked, and all targets: of one number each, or arrays of any shape."""
     _check_kind(dataset, name)
     whole = _whole(dataset, name)
-    return _read(dataset, name) if whole is None else whole
+    return _read(dataset, name, one_target) if whole is None else whole
 
 
 def _check_kind(dataset: Any, name: str) -> None:
@@ -122,7 +122,7 @@ def _whole(dataset: Any, name: str) -> tuple[Array, Array] | None:
         whole = _whole(dataset.dataset, name)
         if whole is None:
             return None
-        rows = as_array(dataset.indices, f"{name}.indices")
+        rows = as_index(as_array(dataset.indices, f"{name}.indices"), f"{name}.indices")
         return whole[0][rows], whole[1][rows]
     if _is_torch(dataset, "TensorDataset"):
         if len(dataset.tensors) != 2:
@@ -141,16 +141,16 @@ def _whole(dataset: Any, name: str) -> tuple[Array, Array] | None:
     return (x, y) if same and len(x) == len(y) == len(dataset) else None
 
 
-def _read(dataset: Any, name: str) -> tuple[Array, list[Any]]:
+def _read(dataset: Any, name: str, one_target: bool) -> tuple[Array, list[Any]]:
     """Return all samples, asked for one by one."""
     n = len(dataset)
-    first, target = _item(dataset, 0, name)
+    first, target = _item(dataset, 0, name, one_target)
     x = np.empty((n, *first.shape), first.dtype)
     x[0], y = first, [target]
     bar, start = None, time.monotonic()
     try:
         for i in range(1, n):
-            sample, target = _item(dataset, i, name)
+            sample, target = _item(dataset, i, name, one_target)
             if sample.shape != first.shape or sample.dtype != first.dtype:
                 expected, got = f"{first.dtype} of shape {first.shape}", f"{sample.dtype} of shape {sample.shape}"
                 raise ValueError(f"{name}[{i}]: expected {expected} as before, got {got}")
@@ -165,8 +165,8 @@ def _read(dataset: Any, name: str) -> tuple[Array, list[Any]]:
     return x, y
 
 
-def _item(dataset: Any, i: int, name: str) -> tuple[Array, Any]:
-    """Return sample ``i`` as an array and a Python number or string."""
+def _item(dataset: Any, i: int, name: str, one_target: bool = True) -> tuple[Array, Any]:
+    """Return sample ``i`` as an array and a Python number or string, or an array if there may be more than one."""
     item = dataset[i]
     if not isinstance(item, (tuple, list)) or len(item) != 2:
         got = f"{len(item)} items" if isinstance(item, (tuple, list)) else type(item).__name__
@@ -174,7 +174,9 @@ def _item(dataset: Any, i: int, name: str) -> tuple[Array, Any]:
     sample, target = item
     if getattr(sample, "mode", None) == "P":  # of Pillow: its numbers are places in a table of colors
         raise TypeError(f"{name}[{i}]: expected an image of numbers, got one with a palette; convert it to RGB")
-    if hasattr(target, "item"):
+    if is_array(target) and not one_target:
+        target = as_array(target, f"{name}[{i}]")
+    elif hasattr(target, "item"):
         try:
             target = target.item()
         except (ValueError, RuntimeError) as error:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from byzadmm._internal.validation import check_int, check_real
 
 __all__ = [
+    "REQUIRED",
+    "Key",
     "Table",
     "check_count",
     "check_flag",
@@ -18,22 +22,78 @@ __all__ = [
     "check_string",
 ]
 
+#: In the place of a default: the key has none and must be given.
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a settings file.
+
+    Attributes
+    ----------
+    check : callable
+        ``check(value, name)`` returns the value as it is used; TypeError or ValueError.
+    default : object
+        What stands for an absent key, as a file would write it; None if that is no value, :data:`REQUIRED` if there is
+        none.
+    type, permitted, meaning : str
+        For people: the kind of value, which values, what it does.
+    words : str
+        The default in words, where it is no value.
+    example : str
+        A value as TOML, where the default is no value.
+    """
+
+    check: Callable[[Any, str], Any]
+    default: Any
+    type: str
+    permitted: str
+    meaning: str
+    words: str = ""
+    example: str = ""
+
+    @property
+    def toml(self) -> str:
+        """The default as TOML; empty where it is no value."""
+        return "" if self.default is None or self.default is REQUIRED else json.dumps(self.default)
+
+    @property
+    def otherwise(self) -> str:
+        """What an absent key means, as text."""
+        return self.words or self.toml or "required"
+
 
 class Table:
-    """A table of the file whose keys are taken one by one; those that remain at the end are unknown."""
+    """A table of the file whose keys are taken one by one; those that remain at the end are unknown.
 
-    def __init__(self, values: Any, where: str) -> None:
+    Parameters
+    ----------
+    values : dict
+        What the file has.
+    where : str
+        Begins the names of keys in errors.
+    keys : dict
+        Name -> Key. No other key can be taken.
+    """
+
+    def __init__(self, values: Any, where: str, keys: Mapping[str, Key]) -> None:
         if not isinstance(values, dict):
             raise TypeError(f"{where.rstrip('.')}: expected a table, got {type(values).__name__}")
-        self.values, self.where = dict(values), where
+        self.values, self.where, self.keys = dict(values), where, keys
 
-    def take(self, key: str, check: Callable[[Any, str], Any], *default: Any) -> Any:
-        """The value of ``key`` as ``check(value, name)`` returns it; if it is absent, the default or a ValueError."""
-        if key not in self.values:
-            if default:
-                return default[0]
-            raise ValueError(f"{self.where}{key}: missing")
-        return check(self.values.pop(key), self.where + key)
+    def take(self, name: str) -> Any:
+        """The value of a key, checked; if it is absent, its default or a ValueError."""
+        key = self.keys[name]
+        if name in self.values:
+            return key.check(self.values.pop(name), self.where + name)
+        if key.default is REQUIRED:
+            raise ValueError(f"{self.where}{name}: missing")
+        return None if key.default is None else key.check(key.default, self.where + name)
+
+    def take_given(self, *names: str) -> dict[str, Any]:
+        """Those of the keys that the file has."""
+        return {name: self.take(name) for name in names if name in self.values}
 
     def close(self) -> None:
         """Raise a ValueError for a key that was not taken."""

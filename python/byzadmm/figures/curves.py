@@ -1,22 +1,22 @@
-"""The picture of ``byzadmm run``: the curves of several algorithms in one plot."""
+"""The picture of several results: the curves of their algorithms in one plot."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from matplotlib.figure import Figure
-
-from byzadmm._internal.atomic_files import save_picture
-from byzadmm.catalogue import LABELS, styles
+from byzadmm.catalogue import LABELS
 from byzadmm.results import Result
+from byzadmm.study import AXES, Cell, Study
 
 __all__ = ["draw_runs"]
 
 
 def draw_runs(path: str | Path, results: Sequence[tuple[str, Result]], title: str) -> None:
     """Draw accuracy against iterations, or the loss where there is no accuracy: one curve per algorithm.
+
+    The picture of a :class:`byzadmm.Study` with these results and nothing else.
 
     Parameters
     ----------
@@ -26,28 +26,9 @@ def draw_runs(path: str | Path, results: Sequence[tuple[str, Result]], title: st
         Name of the algorithm, as on the command line, and its result.
     title : str
     """
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.subplots()
-    metric, label = "accuracy", "test accuracy"
-    if all(math.isnan(result.accuracy[-1]) for _, result in results):  # a problem without a test set
-        metric, label = "loss", "loss"
-    looks = styles([name for name, _ in results])
-    for name, result in results:
-        axes.plot(
-            result.iterations,
-            getattr(result, metric),
-            color=looks[name].color,
-            linestyle=looks[name].line,
-            linewidth=1.5 if name == "ideal" else 2,
-            label=LABELS.get(name, name),
-            zorder=3 if name == "ideal" else 2,  # dotted: what it coincides with stays visible
-        )
-    axes.set(xlabel="iterations", ylabel=label, title=title)
-    if metric == "accuracy":
-        axes.set_ylim(0, 1)
-    axes.margins(x=0)
-    axes.grid(alpha=0.3)
-    legend = axes.legend(loc="center right", framealpha=0.9)
-    for text in (axes.title, *legend.get_texts()):  # a user's words as they are
-        text.set_parse_math(False)
-    save_picture(figure, path, dpi=150)
+    names = [name for name, _ in results]
+    place: tuple[Any, ...] = ("", 0, "", 0)
+    axes = dict(zip(AXES, [names, *([value] for value in place)], strict=True))
+    found = {Cell(name, *place): result for name, result in results}
+    ideal = tuple(name for name in names if name == "ideal")
+    Study(title, axes, results=found, labels={"algorithm": LABELS}, ideal=ideal).plot(path)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from byzadmm import __version__
+from byzadmm import __version__, catalogue
 from byzadmm.figures import words
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, claims_table, verdict
@@ -121,7 +121,7 @@ def _settings(panel: Panel) -> list[str]:
         parts = " and ".join(dict.fromkeys(case.partition for case in settings.cases()))
         facts += f", {settings.dataset}, scale {settings.scale}, {parts}, batch {settings.batch_size}"
     if settings.heat_map:
-        named = (attack.describe() if attack is not None else {"name": "none"} for attack in settings.attacks)
+        named = (catalogue.describe_attack(attack) or {"name": "none"} for attack in settings.attacks)
         facts += "; attacks " + ", ".join(_attack(described) for described in named)
     facts += f"; {settings.note}" if settings.note else ""
     lines = [f"### {panel.name}: {settings.title}", "", f"{facts}. {panel.seconds:.0f} s in iterations.", ""]

@@ -1,11 +1,14 @@
-"""The curves of one panel as data: rows, final accuracies, tables, files."""
+"""One panel: its settings and the study of its runs, as curves, rows, tables and files."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
+import textwrap
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,13 @@ import numpy as np
 from byzadmm import __version__
 from byzadmm._internal.arrays import Array
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import Curve, Settings
-from byzadmm.results import final_accuracy
+from byzadmm.figures.settings import Case, Curve, Settings
+from byzadmm.results import Result, final_accuracy
+from byzadmm.study import Cell, Study
 
 __all__ = ["HeatMap", "Panel"]
 
-_LABEL_WIDTH = 50  # of a table's first column
+_LABEL_WIDTH, _WIDTH = 50, 80  # of a table's first column, of a table
 
 
 @dataclass
@@ -29,43 +33,94 @@ class Panel:
     Attributes
     ----------
     settings : Settings
+    study : Study
+        Its runs.
+    quick : bool
+        Whether it is a first look, not the paper's experiment.
     plots : list of str
-        One title per plot: the attacks of the panel.
+        One title per plot: the attacks of the panel, for every partition.
+    curves : list of Curve
     iterations : (t,) int64
     values : dict
-        (plot, curve) -> (seeds, t): accuracy, or ``x0`` of the example.
+        (plot, curve) -> (seeds, t): accuracy, another curve of results without any, or ``x0`` of the example.
+    seeds : int
     seconds : float
         Time spent in iterations, over all runs.
     """
 
     settings: Settings
-    plots: list[str]
-    curves: list[Curve]
-    iterations: Array
-    values: dict[tuple[int, str], Array]
-    seeds: int
-    seconds: float
+    study: Study
     quick: bool = False
 
     @property
     def name(self) -> str:
         return self.settings.name
 
+    @cached_property
+    def plots(self) -> list[str]:
+        return self.settings.plot_titles()
+
+    @cached_property
+    def _cases(self) -> tuple[Case, ...]:
+        return self.settings.cases()
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        return list(self.settings.all_curves())
+
+    @cached_property
+    def iterations(self) -> Array:
+        return next(iter(self.study.results.values())).iterations
+
+    @cached_property
+    def values(self) -> dict[tuple[int, str], Array]:
+        found = {
+            (plot, curve.name): [self._curve(self.study.results[cell]) for cell in cells]
+            for plot in range(len(self.plots))
+            for curve in self.curves
+            if self.settings.algorithm(curve, self._cases[plot]) is not None
+            and (cells := [cell for cell in self._cells(plot, curve) if cell in self.study.results])
+        }
+        return {key: np.array(curves) for key, curves in found.items()}
+
+    @property
+    def seeds(self) -> int:
+        return max(len(curves) for curves in self.values.values())
+
+    @property
+    def seconds(self) -> float:
+        return sum({id(result): result.seconds for result in self.study.results.values()}.values())
+
+    def _cells(self, plot: int, curve: Curve) -> list[Cell]:
+        return [self.settings.cell(self.study.axes, plot, curve, seed) for seed in self.study.axes["seed"]]
+
+    def _curve(self, result: Result) -> Array:
+        if self.settings.quadratic and result.trajectory:
+            x0: Array = result.trajectory["x0"][:, 0]
+            return x0
+        return result.metrics[self.quantity]
+
     @property
     def quantity(self) -> str:
         """What the curves show."""
-        return "x0" if self.settings.quadratic else "accuracy"
+        return "x0" if self.settings.quadratic else self.study.metric()
 
     def about_plots(self) -> list[dict[str, Any]]:
         """What distinguishes each plot from the others."""
-        return [{"attack": title} for title in self.plots]
+        if len(self.settings.partitions) == 1:
+            return [{"attack": title} for title in self.plots]
+        return [
+            {"attack": title, "partition": case.partition}
+            for case, title in zip(self._cases, self.plots, strict=True)
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per plot, curve and evaluation: mean, lowest and highest over the seeds."""
+        about = self.about_plots()
         return [
             {
                 "figure": self.name,
-                "attack": self.plots[plot],
+                **about[plot],
                 "algorithm": name,
                 "iteration": int(iteration),
                 "mean": float(np.mean(column)),
@@ -84,8 +139,9 @@ class Panel:
 
     def finals(self) -> list[dict[str, Any]]:
         """One row per plot and curve."""
+        about = self.about_plots()
         return [
-            {"figure": self.name, "attack": self.plots[plot], "algorithm": name} | self.final_of(plot, name)
+            {"figure": self.name, **about[plot], "algorithm": name, **self.final_of(plot, name)}
             for plot, name in self.values
         ]
 
@@ -95,11 +151,12 @@ class Panel:
         shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
         parts = []
         for plot, title in enumerate(self.plots):
-            lines = [f"{self.name}: final {self.quantity}, {title}"]
+            lines = textwrap.wrap(f"{self.name}: final {self.quantity.replace('_', ' ')}, {title}", _WIDTH)
             lines += [" " * width + "".join(f"{column:>8}" for column in shown)] if self.seeds > 1 else []
             for curve in self.curves:
                 found = self.final_of(plot, curve.name)
-                lines.append(f"{curve.label[:_LABEL_WIDTH]:<{width}}" + "".join(f"{found[key]:8.3f}" for key in shown))
+                numbers = "".join(f"{_number(found[key]):>8}" for key in shown)
+                lines.append(f"{curve.label[:_LABEL_WIDTH]:<{width}}{numbers}")
             parts.append("\n".join(lines))
         return "\n\n".join(parts)
 
@@ -121,7 +178,7 @@ class Panel:
             "iterations": self.iterations.tolist(),
             "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
             "plots": [
-                about | {"curves": {n: values.tolist() for (p, n), values in self.values.items() if p == number}}
+                about | {"curves": {n: _listed(values) for (p, n), values in self.values.items() if p == number}}
                 for number, about in enumerate(self.about_plots())
             ],
         }
@@ -164,12 +221,12 @@ class HeatMap(Panel):
 
     def legal(self, number: int, curve: Curve) -> bool:
         """Whether the algorithm tolerates as many Byzantine workers as map ``number`` has."""
-        return self.settings.algorithm(curve, self.settings.cases()[number * len(self.settings.attacks)]) is not None
+        return self.settings.algorithm(curve, self._cases[number * len(self.settings.attacks)]) is not None
 
     def about_plots(self) -> list[dict[str, Any]]:
         return [
             {"n_byzantine": case.n_byzantine, "partition": case.partition, "attack": title}
-            for case, title in zip(self.settings.cases(), self.plots, strict=True)
+            for case, title in zip(self._cases, self.plots, strict=True)
         ]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -192,12 +249,12 @@ class HeatMap(Panel):
         return [row for row in self.rows() if row["mean"] != ""]
 
     def table(self, *, markdown: bool = False) -> str:
-        """Every map as text, in percent: columns are attacks, named above them."""
+        """Every map as text, accuracies in percent: columns are attacks, named above them."""
         parts = []
         for number, (q, partition) in enumerate(self.maps()):
             ideal = self.ideal(number)
             head = f"q = {q}, {self.settings.words(partition)}"
-            head += "" if ideal is None else f"; Ideal SGD {100 * ideal:.0f}"
+            head += "" if ideal is None else f"; Ideal SGD {self._text(ideal)}"
             names = [curve.label for curve in self.rows_shown()]
             cells = [
                 [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
@@ -211,7 +268,7 @@ class HeatMap(Panel):
                 width = max(map(len, names))
                 # Names of attacks in full where there is room, else as much of them as fits.
                 column = max(6, min(max(map(len, self.attacks_shown())) + 2, (80 - width) // len(self.attacks_shown())))
-                lines = [f"{self.name}: final accuracy in %, {head}"]
+                lines = [f"{self.name}: final {self.quantity.replace('_', ' ')}{self.unit}, {head}"]
                 lines += [" " * width + "".join(f"{name[: column - 1]:>{column}}" for name in self.attacks_shown())]
                 lines += [
                     f"{name:<{width}}" + "".join(f"{cell:>{column}}" for cell in row)
@@ -221,8 +278,26 @@ class HeatMap(Panel):
         return "\n\n".join(parts)
 
     def cell(self, number: int, attack: int, curve: Curve) -> str:
-        """Percent; ``-`` where the rule does not tolerate so many Byzantine workers, ``?`` for an unfinished run."""
+        """The final value; ``-`` where the rule does not tolerate so many, ``?`` for a run that is not finished."""
         value = self.final(number, attack, curve)
         if value is not None:
-            return f"{100 * value:.0f}"
+            return self._text(value)
         return "?" if self.legal(number, curve) else "-"
+
+    def _text(self, value: float) -> str:
+        return f"{100 * value:.0f}" if self.unit else f"{value:.3g}"
+
+    @property
+    def unit(self) -> str:
+        """Of the numbers in tables: accuracies are in percent."""
+        return " in %" if self.quantity == "accuracy" else ""
+
+
+def _number(value: float) -> str:
+    """A number in at most seven characters."""
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.1e}"
+
+
+def _listed(values: Array) -> list[list[float | None]]:
+    """As lists, with None for what is not finite."""
+    return [[value if math.isfinite(value) else None for value in row] for row in values.tolist()]

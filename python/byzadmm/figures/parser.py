@@ -8,22 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from byzadmm import catalogue, steps
-from byzadmm._internal.validation import check_choice, check_int, check_real
-from byzadmm.attacks import Attack
-from byzadmm.datasets._scaling import check_scale
-from byzadmm.figures._toml import (
-    Table,
-    check_count,
-    check_flag,
-    check_list,
-    check_numbers,
-    check_positive,
-    check_range,
-    check_string,
-)
-from byzadmm.figures.settings import FIGURES, TRAINING, Curve, Search, Settings, build_algorithm, settings_path
-from byzadmm.training.experiment import check_byzantine, check_settings
+from byzadmm import catalogue
+from byzadmm._internal.validation import check_choice
+from byzadmm.figures._toml import Table
+from byzadmm.figures._values import QUADRATIC
+from byzadmm.figures.keys import SECTIONS, TRAINING
+from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, build_algorithm, settings_path
+from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,7 +24,9 @@ else:  # pragma: no cover - Python 3.10
 __all__ = ["available", "load_settings"]
 
 _MAX_BYTES, _MAX_PARTS = 1 << 16, 100  # of a settings file, of a key in it
-_QUADRATIC = "quadratic"  # in the place of a data set: the workers' losses are in the file
+
+#: What a Byzantine worker does: an attack of the package or a function; None is honest.
+_Attack = Callable[..., Any] | None
 
 
 def available() -> list[tuple[str, str]]:
@@ -97,27 +90,29 @@ def load_settings(name_or_path: str | Path) -> Settings:
 
 
 def _read(path: Path, values: dict[str, Any]) -> Settings:
-    table = Table(values, "")
-    dataset = table.take("dataset", _dataset)
-    quadratic = table.take("quadratic", _quadratic) if dataset == _QUADRATIC else {}
+    table = Table(values, "", SECTIONS[""])
+    dataset = table.take("dataset")
+    quadratic = _quadratic(table) if dataset == QUADRATIC else {}
+    alpha = table.take("alpha")
     settings = Settings(
         name=path.stem,
-        title=table.take("title", check_string, path.stem),
-        note=table.take("note", check_string, ""),
+        title=table.take("title") or path.stem,
+        note=table.take("note"),
         path=path,
         dataset=dataset,
-        scale=table.take("scale", lambda value, _: check_scale(value), None),
-        partition=table.take("partition", _partition, "iid"),
-        alpha=table.take("alpha", check_positive, catalogue.PARTITIONS["dirichlet"].settings["alpha"]),
-        n_workers=len(quadratic["a"]) if quadratic else table.take("n_workers", check_count, 20),
-        n_byzantine=table.take("n_byzantine", check_int, 0),
-        attacks=table.take("attack", _attacks, (None,)),
-        **_training(table),
-        curves=table.take("algorithms", _curves),
-        sweep=table.take("sweep", check_numbers, ()),
-        heat_map=table.take("heat_map", _heat_map, ()),
-        seeds=table.take("seeds", check_count, None),
-        search=table.take("tuning", _search, None),
+        scale=table.take("scale"),
+        loss_name=table.take("loss"),
+        partitions=_with_alpha(table.take("partition"), alpha),
+        alpha=alpha,
+        n_workers=len(quadratic["a"]) if quadratic else table.take("n_workers"),
+        n_byzantine=table.take("n_byzantine"),
+        attacks=_attacks(table.take("attack"), path.parent),
+        **{name: table.take(name) for name in TRAINING},
+        curves=_curves(table.take("algorithms")),
+        sweep=table.take("sweep") or (),
+        heat_map=_heat_map(table.take("heat_map"), alpha),
+        seeds=table.take("seeds"),
+        search=_search(table.take("tuning")),
         quadratic=quadratic,
     )
     table.close()
@@ -131,85 +126,83 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
             raise ValueError(f"algorithms.{curve.name}: {error}") from error
     if settings.heat_map and (settings.sweep or settings.quadratic):
         raise ValueError("heat_map: not with a sweep or the quadratic example")
+    if settings.quadratic and (settings.loss_name or len(settings.partitions) > 1):
+        raise ValueError("quadratic: has its own loss, and no samples to divide")
     if settings.sweep and not settings.all_curves():
         raise ValueError("sweep: needs an algorithm of kind admm")
     return settings
 
 
-def _training(table: Table) -> dict[str, Any]:
-    """The settings of the experiment, checked as ``simulate`` does; a panel has at least one iteration."""
-    given = {"iterations": table.take("iterations", check_count)}
-    given["eval_every"] = table.take("eval_every", lambda value, _: value)
-    given |= {name: table.values.pop(name) for name in TRAINING if name in table.values}
-    checked = check_settings(**given)
-    return {name: checked[name] for name in TRAINING}
+def _with_alpha(partitions: tuple[str, ...], alpha: float) -> tuple[str, ...]:
+    return tuple(f"{kind}:{alpha!r}" if kind == "dirichlet" else kind for kind in partitions)
 
 
-def _dataset(value: Any, name: str) -> str:
-    return _QUADRATIC if value == _QUADRATIC else catalogue.dataset_name(value, name)
-
-
-def _partition(value: Any, name: str) -> str:
-    return check_choice(value, name, catalogue.PARTITIONS)
-
-
-def _heat_map(value: Any, name: str) -> tuple[tuple[int, str], ...]:
-    table = Table(value, f"{name}.")
-    counts = table.take("n_byzantine", lambda v, n: [check_int(q, n, low=0) for q in check_list(v, n)])
-    kinds = table.take("partition", lambda v, n: [_partition(kind, n) for kind in check_list(v, n)], ["iid"])
+def _heat_map(value: Any, alpha: float) -> tuple[tuple[int, str], ...]:
+    if value is None:
+        return ()
+    table = Table(value, "heat_map.", SECTIONS["heat_map"])
+    counts, kinds = table.take("n_byzantine"), _with_alpha(table.take("partition"), alpha)
     table.close()
     return tuple((q, kind) for kind in kinds for q in counts)
 
 
-def _quadratic(value: Any, name: str) -> dict[str, Any]:
-    table = Table(value, f"{name}.")
-    read = {key: list(table.take(key, check_numbers)) for key in ("a", "b", "x")}
-    read["x0"] = table.take("x0", check_real, 0.0)
-    read["first_k"] = table.take("first_k", lambda v, n: check_int(v, n, low=0), 1)
+def _quadratic(whole: Table) -> dict[str, Any]:
+    value = whole.take("quadratic")
+    if value is None:
+        raise ValueError("quadratic: missing")
+    table = Table(value, "quadratic.", SECTIONS["quadratic"])
+    read = {key: list(table.take(key)) for key in ("a", "b", "x")}
+    read |= {key: table.take(key) for key in ("x0", "first_k")}
     table.close()
     if not len(read["a"]) == len(read["b"]) == len(read["x"]):
-        raise ValueError(f"{name}: expected a, b and x of one length, one number per worker")
+        raise ValueError("quadratic: expected a, b and x of one length, one number per worker")
     return read
 
 
-def _attacks(value: Any, name: str) -> tuple[Attack | None, ...]:
-    return tuple(_attack(item, name) for item in (value if isinstance(value, list) else [value]))
+def _attacks(value: Any, folder: Path) -> tuple[_Attack, ...]:
+    return tuple(_attack(item, folder) for item in (value if isinstance(value, list) else [value]))
 
 
-def _attack(value: Any, name: str) -> Attack | None:
-    table = Table(value, f"{name}.")
-    entries = {"none": catalogue.Entry(lambda: None), **catalogue.attacks()}
-    entry = entries[table.take("name", lambda v, n: check_choice(v, n, entries))]
+def _attack(value: Any, folder: Path) -> _Attack:
+    """An attack written as on the command line, or as a table of its name and settings."""
+    if isinstance(value, str):
+        return catalogue.make_attack(value, folder)
+    if not isinstance(value, dict):
+        raise TypeError(f"attack: expected a string or a table, got {type(value).__name__}")
+    table = Table(value, "attack.", SECTIONS["attack"])
+    name = table.take("name")
+    own = catalogue.split_own(name)
+    if own is not None and not own[2]:
+        entry = catalogue.own_entry(own[0], own[1], folder)
+    else:
+        entries = {"none": catalogue.Entry(lambda: None), **catalogue.attacks()}
+        entry = entries[check_choice(name, "attack.name", entries)]
     unknown = sorted(table.values.keys() - entry.settings.keys())
     if unknown:
-        raise ValueError(f"{name}.{unknown[0]}: unknown key")
-    made: Attack | None = entry.make(**table.values)
+        raise ValueError(f"attack.{unknown[0]}: unknown key")
+    made: _Attack = entry.make(**table.values)
     return made
 
 
-def _curves(value: Any, name: str) -> tuple[Curve, ...]:
+def _curves(value: Any) -> tuple[Curve, ...]:
     if not isinstance(value, dict) or not value:
-        raise TypeError(f"{name}: expected at least one table [{name}.NAME]")
-    return tuple(_curve(key, Table(entry, f"{name}.{key}.")) for key, entry in value.items())
+        raise TypeError("algorithms: expected at least one table [algorithms.NAME]")
+    keys = SECTIONS["algorithms.NAME"]
+    return tuple(_curve(name, Table(entry, f"algorithms.{name}.", keys)) for name, entry in value.items())
 
 
 def _curve(name: str, table: Table) -> Curve:
     entries = catalogue.algorithms()
-    kind = table.take("kind", lambda v, n: check_choice(v, n, entries), name.removesuffix("-tuned"))
-    if kind not in entries:
+    kind = table.take("kind")
+    if kind is None and (kind := name.removesuffix("-tuned")) not in entries:
         raise ValueError(f"{table.where}kind: missing (one of {', '.join(entries)})")
-    entry = entries[kind]
-    printed = table.take("printed", check_flag, False)
+    entry = entries[check_choice(kind, f"{table.where}kind", entries)]
+    printed = table.take("printed")
     added = " (printed)" if printed else " (tuned)" if name.endswith("-tuned") else ""
-    rule = table.values.get("rule") if "rule" in entry.settings else None
-    label = table.take("label", check_string, rule if isinstance(rule, str) else entry.label + added)
-    validation = table.take("validation", lambda v, n: check_real(v, n, low=0.0, high=1.0), None)
-    given = {
-        key: table.take(key, _SETTINGS[key])
-        for key in entry.settings
-        if key in table.values or key in entry.required  # of the required ones a missing key is an error
-    }
+    label, validation = table.take("label"), table.take("validation")
+    given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
     table.close()
+    label = label or given.get("rule") or entry.label + added
     try:
         if "rule" in given:
             given["rule"], given["f"] = catalogue.make_rule(given["rule"], given.get("f", 0))
@@ -219,43 +212,16 @@ def _curve(name: str, table: Table) -> Curve:
     return Curve(name, kind, label, algorithm, printed, validation)
 
 
-def _step(value: Any, name: str) -> steps.Step:
-    """``{ inv_sqrt = [10, 10] }``: the name of a step size and its numbers."""
-    known = {key.replace("-", "_"): entry for key, entry in catalogue.STEPS.items()}
-    if not isinstance(value, dict) or len(value) != 1:
-        raise TypeError(f"{name}: expected one of {', '.join(known)} with its numbers, got {value!r}")
-    [(kind, numbers)] = value.items()
-    entry = known[check_choice(kind, name, known)]
-    given = check_numbers(numbers if isinstance(numbers, list) else [numbers], name)
-    needed = sum(default is catalogue.REQUIRED for default in entry.settings.values())
-    if not needed <= len(given) <= len(entry.settings):
-        raise ValueError(f"{name}: {kind} got {len(given)} numbers")
-    made: steps.Step = entry.make(*given)
-    return made
-
-
-#: How the settings of an algorithm are written in a file.
-_SETTINGS: dict[str, Callable[[Any, str], Any]] = {
-    "lam": check_positive,
-    "beta": check_positive,
-    "step": _step,
-    "master_step": _step,
-    "worker_step": _step,
-    "rule": check_string,
-    "f": check_int,
-    "momentum": check_real,
-    "variance_reduction": check_string,
-}
-
-
-def _search(value: Any, name: str) -> Search:
-    table = Table(value, f"{name}.")
+def _search(value: Any) -> Search | None:
+    if value is None:
+        return None
+    table = Table(value, "tuning.", SECTIONS["tuning"])
     every = dict.fromkeys(key for entry in catalogue.algorithms().values() for key in entry.tuned)
     search = Search(
-        budget=table.take("budget", check_count),
-        seed=table.take("seed", lambda v, n: check_int(v, n, low=0), 0),
-        iterations=table.take("iterations", check_count),
-        ranges={key: table.take(key, check_range) for key in every if key in table.values},
+        budget=table.take("budget"),
+        seed=table.take("seed"),
+        iterations=table.take("iterations"),
+        ranges=table.take_given(*every),
     )
     table.close()
     return search

@@ -1,4 +1,4 @@
-"""Runs of panels: every run of the chosen panels in one go, each panel written as soon as it is complete."""
+"""Runs of panels: a study for each, written as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -7,37 +7,26 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from byzadmm import __version__, catalogue, simulate_many
-from byzadmm._internal.arrays import Array
+from byzadmm import __version__, catalogue
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
-from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.panel import HeatMap, Panel
 from byzadmm.figures.parser import load_settings
-from byzadmm.figures.settings import FIGURES, Settings, make_parts
-from byzadmm.results import Result
+from byzadmm.figures.plan import length, plan_of, runs_of
+from byzadmm.figures.settings import FIGURES, Settings
+from byzadmm.study import Cell, Plan, Study, carry_out
+from byzadmm.training.run import Progress, reporter
 
 __all__ = ["Report", "reproduce", "runs_of"]
 
 QUICK = "quick look: fewer iterations and one seed, not the paper's experiment"
-
-
-class Place(NamedTuple):
-    """Where a run belongs: panel, plot of the panel, curve of the plot, seed."""
-
-    panel: str
-    plot: int
-    curve: str
-    seed: int
-
 
 Loaded = dict[tuple[str, Any], Dataset | str]
 
@@ -74,10 +63,12 @@ class Report:
             self.failed[name] = f"could not be written: {error}"
 
     def table(self) -> str:
-        """The claims, and the final accuracies of panels without any, as text of at most 80 columns."""
+        """The claims, and the final accuracies of your own panels and of those without claims, in 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
         judged = {claim.figure for claim in self.claims}
-        tables = [panel.table() for name, panel in self.panels.items() if name not in judged]
+        tables = [
+            panel.table() for name, panel in self.panels.items() if name not in judged or not panel.settings.packaged
+        ]
         text += "\n\n".join(([claims_table(self.claims)] if self.claims or not tables else []) + tables)
         return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
 
@@ -90,6 +81,8 @@ def reproduce(
     out: str | os.PathLike[str] = "figures",
     data_dir: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int, int], None] = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Run panels of the paper (or your own), draw them, and check what the paper says about them.
 
@@ -106,6 +99,12 @@ def reproduce(
         Where the data is.
     progress : bool or callable
         True: a progress bar; a callable gets (iterations done, total).
+    checkpoint : path, optional
+        A folder for the results and states of every panel, as in :func:`byzadmm.compare`: the same call after a crash
+        goes on.
+    report : path, optional
+        Also write the page of :meth:`byzadmm.Study.report`: ``NAME.html`` of each panel in this folder, or this file,
+        with a name ending in ``.html``, for a single panel.
 
     Returns
     -------
@@ -127,132 +126,119 @@ def reproduce(
     """
     chosen = [names] if isinstance(names, (str, Path)) else names
     every = dict.fromkeys(name for item in chosen for name in (FIGURES if item == "all" else (item,)))
-    panels = {}
-    for name in every:
-        settings = load_settings(name)
+    panels: dict[str, Settings] = {}
+    for item in every:
+        settings = load_settings(item)
         if settings.name in panels:
             raise ValueError(f"names: two panels are called {settings.name!r}")
         panels[settings.name] = settings.quick() if quick else settings
     count = 1 if quick else check_int(seeds, "seeds", low=1)
+    pages = _pages(list(panels), report)
     folder = Path(out)
     prepare_folder(folder, "out")
     prepare(folder / "claims.json", "out")
-    report = Report(count, quick)
+    made = Report(count, quick)
     begun = time.perf_counter()
-    runs: dict[Place, dict[str, Any]] = {}
+    plans: dict[str, Plan] = {}
     loaded: Loaded = {}
     for settings in panels.values():
         try:
-            runs |= _runs(settings, range(min(count, settings.seeds or count)), data_dir, loaded)
+            dataset = None if settings.quadratic else _load(settings, data_dir, loaded)
+            plans[settings.name] = plan_of(settings, range(min(count, settings.seeds or count)), dataset, quick=quick)
         except (OSError, ValueError) as error:
-            report.failed[settings.name] = str(error)
-    places = list(runs)
-    done: dict[str, dict[Place, Result]] = {name: {} for name in panels}
-
-    def panel_of(name: str) -> Panel:
-        return _panel(panels[name], {place: done[name][place] for place in places if place in done[name]}, quick)
-
-    def keep(number: int, result: Result | Exception) -> None:
-        name = places[number].panel
-        if isinstance(result, Exception):
-            report.failed.setdefault(name, str(result))
-            return
-        done[name][places[number]] = result
-        if len(done[name]) == sum(place.panel == name for place in places):
-            report.panels[name] = panel_of(name)
-            report.write(name, report.panels[name].write, folder)
-            del done[name]
-
+            made.failed[settings.name] = str(error)
+    tick, close = reporter(progress)
+    total, before = sum(map(length, plans.values())), 0
+    begun_maps: dict[str, Panel] = {}
     try:
-        simulate_many(list(runs.values()), progress=progress, on_result=keep)
+        for name, plan in plans.items():
+            kept = None if checkpoint is None else Path(checkpoint) / name
+            panel = _run_panel(panels[name], plan, made, begun_maps, kept, partial(_tick, tick, before, total))
+            before += length(plan)
+            if panel is not None and (name in made.panels or panels[name].heat_map):
+                made.write(name, panel.write, folder)
+            if panel is not None and name in pages:
+                made.write(name, partial(_write_page, panel.study), pages[name])
     except KeyboardInterrupt:
-        report.interrupted = True
-        for name, settings in panels.items():
-            if name not in report.panels:
-                report.failed.setdefault(name, "interrupted")
-                if settings.heat_map and done[name]:  # the cells that are finished
-                    report.write(name, panel_of(name).write, folder)
-    report.panels = {name: report.panels[name] for name in panels if name in report.panels}
-    report.claims = check_claims(report.panels)
-    report.seconds = time.perf_counter() - begun
+        made.interrupted = True
+        for name in plans:
+            if name not in made.panels:
+                made.failed.setdefault(name, "interrupted")
+        for name, panel in begun_maps.items():
+            made.write(name, panel.write, folder)
+    finally:
+        close()
+    made.claims = check_claims(made.panels)
+    made.seconds = time.perf_counter() - begun
     record = {
         "version": __version__,
         "seeds": count,
         "quick": quick,
-        "seconds": round(report.seconds, 1),
-        "claims": [claim.record() for claim in report.claims],
-        "failed": report.failed,
+        "seconds": round(made.seconds, 1),
+        "claims": [claim.record() for claim in made.claims],
+        "failed": made.failed,
     }
 
     def write_claims(folder: Path) -> list[Path]:
         return [
             write_text(folder / "claims.json", json.dumps(record, indent=1) + "\n"),
-            write_text(folder / "claims.md", claims_table(report.claims, markdown=True) + "\n"),
+            write_text(folder / "claims.md", claims_table(made.claims, markdown=True) + "\n"),
         ]
 
-    report.write("claims", write_claims, folder)
-    return report
+    made.write("claims", write_claims, folder)
+    return made
 
 
-def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[str, dict[str, Any]]:
-    """The runs of one panel with one seed, as arguments of ``simulate``.
+def _run_panel(
+    settings: Settings, plan: Plan, made: Report, begun_maps: dict[str, Panel], checkpoint: Path | None, tick: Progress
+) -> Panel | None:
+    """Run a panel, and add it to the panels of the report, or why it is not complete to the failed ones.
 
-    Parameters
-    ----------
-    settings : Settings
-    seed : int
-        Of partition and run; without effect on the example, in which nothing is random.
-    data_dir : path, optional
-        Where the data is.
-
-    Returns
-    -------
-    dict
-        Name of the curve (and of the attack, if the panel has several) -> arguments.
-
-    Examples
-    --------
-    >>> from byzadmm import figures
-    >>> list(figures.runs_of(figures.load_settings("example")))[:2]
-    ['admm, small-value attack', 'rsa, small-value attack']
+    What can be drawn before all runs are finished, a map, is in ``begun_maps`` until then.
     """
-    cases = settings.cases()
+    kind = HeatMap if settings.heat_map else Panel
 
-    def name(place: Place) -> str:
-        case = cases[place.plot]
-        parts = [place.curve, *([catalogue.attack_title(case.attack)] if len(settings.attacks) > 1 else [])]
-        return ", ".join([*parts, *([f"q = {case.n_byzantine}, {case.partition}"] if settings.heat_map else [])])
+    def note(study: Study, cell: Cell) -> None:
+        if settings.heat_map:
+            begun_maps[settings.name] = kind(settings, study, made.quick)
 
-    return {name(place): run for place, run in _runs(settings, [seed], data_dir, {}).items()}
-
-
-def _runs(settings: Settings, seeds: Sequence[int], data_dir: Any, loaded: Loaded) -> dict[Place, dict[str, Any]]:
-    """Every run of a panel, as arguments of ``simulate``."""
-    if settings.quadratic:
-        data: dict[tuple[str, int], dict[str, Any]] = {(settings.partition, 0): {}}  # nothing in it is random
+    try:
+        study = carry_out(plan, progress=tick, checkpoint=checkpoint, on_result=note, warn=False)
+    except (OSError, TypeError, ValueError) as error:  # of every run, or of the folder
+        made.failed[settings.name] = str(error)
+        return None
+    begun_maps.pop(settings.name, None)
+    panel = kind(settings, study, made.quick)
+    failed = [why.words for why in study.missing.values() if why.status == "failed"]
+    if failed:
+        made.failed[settings.name] = failed[0]
     else:
-        dataset = _load(settings, data_dir, loaded)
-        data = {
-            (kind, seed): {"dataset": dataset, "parts": make_parts(settings, dataset, seed, kind)}
-            for kind in dict.fromkeys(case.partition for case in settings.cases())
-            for seed in seeds
-        }
-    common = settings.arguments()
-    return {
-        Place(settings.name, plot, curve.name, seed): {
-            **common,
-            **parts,
-            "algorithm": algorithm,
-            "attack": case.attack,
-            "n_byzantine": case.n_byzantine,
-            "seed": seed,
-        }
-        for plot, case in enumerate(settings.cases())
-        for curve in settings.all_curves()
-        if (algorithm := settings.algorithm(curve, case)) is not None
-        for (kind, seed), parts in data.items()
-        if kind == case.partition
-    }
+        made.panels[settings.name] = panel
+    return panel
+
+
+def _tick(tick: Progress, before: int, total: int, done: int, _: int) -> None:
+    """Progress of one panel among all."""
+    tick(before + done, total)
+
+
+def _pages(names: list[str], report: str | os.PathLike[str] | None) -> dict[str, Path]:
+    """Where the page of each panel goes; tried before anything runs."""
+    if report is None:
+        return {}
+    path = Path(report)
+    if path.suffix.lower() == ".html":
+        if len(names) > 1:
+            raise ValueError(f"report: expected a folder for {len(names)} panels, got {str(path)!r}")
+        prepare(path, "report")
+        return dict.fromkeys(names, path)
+    prepare_folder(path, "report")
+    return {name: path / f"{name}.html" for name in names}
+
+
+def _write_page(study: Study, path: Path) -> list[Path]:
+    study.report(path)
+    return [path]
 
 
 def _load(settings: Settings, data_dir: Any, loaded: Loaded) -> Dataset:
@@ -267,26 +253,3 @@ def _load(settings: Settings, data_dir: Any, loaded: Loaded) -> Dataset:
     if isinstance(found, str):
         raise ValueError(found)
     return found
-
-
-def _panel(settings: Settings, results: dict[Place, Result], quick: bool) -> Panel:
-    values: dict[tuple[int, str], list[Array]] = {}
-    for place, result in results.items():
-        curve = result.trajectory["x0"][:, 0] if settings.quadratic and result.trajectory else result.accuracy
-        values.setdefault((place.plot, place.curve), []).append(curve)
-    kind, title = (HeatMap, _attack_name) if settings.heat_map else (Panel, catalogue.attack_title)
-    return kind(
-        settings=settings,
-        plots=[title(case.attack) for case in settings.cases()],
-        curves=list(settings.all_curves()),
-        iterations=next(iter(results.values())).iterations,
-        values={key: np.array(curves) for key, curves in values.items()},
-        seeds=max(len(curves) for curves in values.values()),
-        seconds=sum(result.seconds for result in results.values()),
-        quick=quick,
-    )
-
-
-def _attack_name(attack: Attack | None) -> str:
-    """As in a settings file."""
-    return "none" if attack is None else catalogue.hyphenated(type(attack).__name__)

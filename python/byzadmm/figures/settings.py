@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any
 
 from byzadmm import catalogue, losses
 from byzadmm.algorithms import Algorithm
-from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
+from byzadmm.figures.keys import TRAINING
+from byzadmm.study.plan import Cell
 
 __all__ = [
     "FIGURES",
@@ -21,14 +22,12 @@ __all__ = [
     "Settings",
     "build_algorithm",
     "make_parts",
+    "packaged_path",
     "settings_path",
 ]
 
 #: The panels that come with the package: those of the paper in its order, and the rules under every attack.
 FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example", "rules")
-
-#: Settings of an experiment that a file may have; ``training.experiment`` has their defaults and checks.
-TRAINING = ("iterations", "eval_every", "batch_size", "rho")
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,17 @@ class Curve:
     printed: bool = False
     validation: float | None = None
 
+    @property
+    def style(self) -> str:
+        """The name of its style in the catalogue, if it has one there: not for SGD with a rule of the file."""
+        return self.kind if self.kind != "sgd" or getattr(self.algorithm, "rule", None) == "mean" else self.name
+
 
 @dataclass(frozen=True)
 class Case:
     """Attack, number of Byzantine workers and partition of one plot of a panel, or of one column of a heat map."""
 
-    attack: Attack | None
+    attack: Callable[..., Any] | None
     n_byzantine: int
     partition: str
 
@@ -81,7 +85,8 @@ class Search:
 class Settings:
     """One panel, checked.
 
-    ``attacks`` has one entry per plot of the panel; None is "no attack". ``sweep`` lists the values of ``lam`` with
+    There is a plot for each of ``partitions`` (``dirichlet`` with its alpha, as in "dirichlet:0.5") and of ``attacks``;
+    None is "no attack". ``sweep`` lists the values of ``lam`` with
     which every ADMM of the file is run. ``heat_map`` lists the number of Byzantine workers and the partition of every
     map; a panel that has it shows final accuracies, algorithms by attacks. ``seeds`` is the largest number of seeds.
     """
@@ -91,15 +96,17 @@ class Settings:
     path: Path
     dataset: str
     scale: float | str | None
-    partition: str
+    partitions: tuple[str, ...]
     alpha: float
     n_workers: int
     n_byzantine: int
-    attacks: tuple[Attack | None, ...]
+    attacks: tuple[Callable[..., Any] | None, ...]
     iterations: int
     eval_every: int
     batch_size: int
     rho: float
+    local_steps: int
+    participation: float
     curves: tuple[Curve, ...]
     sweep: tuple[float, ...] = ()
     search: Search | None = None
@@ -107,13 +114,23 @@ class Settings:
     note: str = ""
     heat_map: tuple[tuple[int, str], ...] = ()
     seeds: int | None = None
+    loss_name: str | None = None
+
+    @property
+    def partition(self) -> str:
+        """The first of ``partitions``."""
+        return self.partitions[0]
+
+    @property
+    def packaged(self) -> bool:
+        """Whether the file is one of the package."""
+        return self.name in FIGURES and self.path == packaged_path(self.name)
 
     def arguments(self) -> dict[str, Any]:
         """What all runs of the panel have in common, as arguments of ``simulate``."""
-        common: dict[str, Any] = {name: getattr(self, name) for name in TRAINING}
+        common: dict[str, Any] = {name: getattr(self, name) for name in TRAINING} | {"loss": self.loss()}
         if self.quadratic:
             common |= {
-                "loss": self.loss(),
                 "x0_init": [self.quadratic["x0"]],
                 "x_init": [[value] for value in self.quadratic["x"]],
                 "first_k": self.quadratic["first_k"],
@@ -123,9 +140,15 @@ class Settings:
         return common
 
     def cases(self) -> tuple[Case, ...]:
-        """One per attack; in a heat map one per attack for every map."""
-        maps = self.heat_map or ((self.n_byzantine, self.partition),)
+        """One per attack for every partition; in a heat map for every map."""
+        maps = self.heat_map or tuple((self.n_byzantine, partition) for partition in self.partitions)
         return tuple(Case(attack, q, partition) for q, partition in maps for attack in self.attacks)
+
+    def cell(self, axes: Mapping[str, Sequence[Any]], number: int, curve: Curve, seed: int) -> Cell:
+        """The place in the panel's study, with these axes, of a curve of case ``number``."""
+        case = self.cases()[number]
+        partition = axes["partition"][0] if self.quadratic else case.partition
+        return Cell(curve.name, axes["attack"][number % len(self.attacks)], case.n_byzantine, partition, seed)
 
     def algorithm(self, curve: Curve, case: Case) -> Algorithm | None:
         """The algorithm of a curve; in a heat map a rule's ``f`` is the number of Byzantine workers by default.
@@ -161,9 +184,21 @@ class Settings:
             for lam in self.sweep
         )
 
+    def plot_titles(self, named: Callable[[Any], str] | None = None) -> list[str]:
+        """What each of :meth:`cases` is called: its attack, and its partition if there are several plots for that.
+
+        ``named`` gives the name of an attack, by default that of a picture of this kind.
+        """
+        usual = catalogue.attack_name if self.heat_map else catalogue.attack_title
+        attacks = catalogue.distinct_attacks(self.attacks, named or usual)
+        if self.heat_map or len(self.partitions) == 1:
+            return attacks * (len(self.heat_map) or 1)
+        return [f"{attack}, {self.words(partition)}" for partition in self.partitions for attack in attacks]
+
     def words(self, partition: str) -> str:
-        """The name of a partition, with ``alpha`` where it has one."""
-        return f"Dirichlet({self.alpha:g})" if partition == "dirichlet" else partition
+        """The name of a partition, with its setting if it has one."""
+        name, colon, setting = partition.partition(":")
+        return f"{name.capitalize() if name == 'dirichlet' else name}({float(setting):g})" if colon else name
 
     def quick(self) -> Settings:
         """The same with a fifth of the iterations, for a first look; not the paper's."""
@@ -172,14 +207,21 @@ class Settings:
 
     def loss(self) -> losses.Quadratic | str:
         """What the workers minimize."""
-        return losses.Quadratic(self.quadratic["a"], self.quadratic["b"]) if self.quadratic else "softmax"
+        if self.quadratic:
+            return losses.Quadratic(self.quadratic["a"], self.quadratic["b"])
+        return self.loss_name or "softmax"
+
+
+def packaged_path(name: str) -> Path:
+    """The file of that name in the package."""
+    return Path(str(resources.files("byzadmm.figures"))) / "settings" / f"{name}.toml"
 
 
 def settings_path(name_or_path: str | Path) -> Path:
     """The file of a panel of the package, or the path itself."""
     text = str(name_or_path)
     if text in FIGURES:
-        return Path(str(resources.files("byzadmm.figures"))) / "settings" / f"{text}.toml"
+        return packaged_path(text)
     path = Path(text)
     if not path.is_file():
         hint = "" if path.suffix == ".toml" else f"; panels are {', '.join(FIGURES)}"
@@ -189,11 +231,7 @@ def settings_path(name_or_path: str | Path) -> Path:
 
 def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None) -> list[Any]:
     """The workers' parts of the training set for one seed; ``kind`` if not the partition of the file."""
-    name = kind or settings.partition
-    own = {"per_label": max(1, settings.n_workers // max(1, dataset.n_classes)), "alpha": settings.alpha}
-    entry = catalogue.PARTITIONS[name]
-    given = {key: own[key] for key in entry.settings}
-    return list(entry.make(dataset.train_y, settings.n_workers, seed=seed, **given))
+    return catalogue.make_parts(kind or settings.partition, dataset, settings.n_workers, seed)
 
 
 def build_algorithm(kind: str, given: dict[str, Any]) -> Algorithm:

@@ -145,7 +145,6 @@ def _choose(settings: Settings, algorithms: Sequence[str] | None) -> list[Curve]
 
 def _describe(settings: Settings, search: Search) -> dict[str, Any]:
     """What a search depends on; the journal of another one cannot be resumed."""
-    attack = settings.attacks[0]
     return {
         "budget": search.budget,
         "seed": search.seed,
@@ -156,7 +155,7 @@ def _describe(settings: Settings, search: Search) -> dict[str, Any]:
         "partition": settings.partition,
         "n_workers": settings.n_workers,
         "n_byzantine": settings.n_byzantine,
-        "attack": None if attack is None else attack.describe(),
+        "attack": catalogue.describe_attack(settings.attacks[0]),
         "batch_size": settings.batch_size,
         "rho": settings.rho,
         "score": "final accuracy",

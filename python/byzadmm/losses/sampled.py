@@ -18,7 +18,7 @@ from byzadmm._internal.validation import check_int, check_real, check_threads, c
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
 
-__all__ = ["LabeledLoss", "SampledLoss"]
+__all__ = ["LabeledLoss", "SampledLoss", "check_parts", "spread_rows"]
 
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
@@ -56,7 +56,7 @@ class SampledLoss:
             raise TypeError(f"dataset: expected a Dataset of byzadmm.datasets, got {type(dataset).__name__}")
         self._check(dataset)
         self.dataset = dataset
-        self.parts = _check_parts(parts, len(dataset.train_x))
+        self.parts = check_parts(parts, len(dataset.train_x))
         self.batch_size = check_int(batch_size, "batch_size", low=1)
         if self.batch_size >= 2**31:
             raise ValueError(f"batch_size: expected less than 2**31, got {self.batch_size}")
@@ -193,12 +193,16 @@ class SampledLoss:
 
     @cached_property
     def _test(self) -> tuple[Array, Array]:
-        return as_samples(self.dataset.test_x), self._targets(self.dataset.test_y, "test_y")
+        x, y = as_samples(self.dataset.test_x), self._targets(self.dataset.test_y, "test_y")
+        if x.ndim != 2 or x.shape[1] != self.dataset.n_features or y.shape != (len(x),) or not len(x):
+            expected = f"at least one row of {self.dataset.n_features} columns, and a target for each"
+            raise ValueError(f"test_x, test_y: expected {expected}; got shapes {x.shape} and {y.shape}")
+        return x, y
 
     @cached_property
     def _rows(self) -> Array | None:
-        n = len(self.dataset.train_x)
-        return None if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)[None]
+        rows = spread_rows(len(self.dataset.train_x))
+        return None if rows is None else rows[None]
 
 
 class LabeledLoss(SampledLoss):
@@ -209,12 +213,26 @@ class LabeledLoss(SampledLoss):
         settings: dict[str, Any] = {"threads": self.threads, "_poisoned": frozenset(workers)}
         return type(self)(self.dataset, self.parts, self.batch_size, self.seed, **settings)
 
+    def _targets(self, y: Any, name: str) -> Array:
+        labels = super()._targets(y, name)
+        wrong = np.flatnonzero((labels < 0) | (labels >= self.dataset.n_classes))
+        if len(wrong):
+            expected, got = f"[0, {self.dataset.n_classes})", labels.flat[wrong[0]]
+            raise ValueError(f"{name}: expected labels in {expected}, got {got} at row {wrong[0]}")
+        return labels
+
     @cached_property
     def _flipped(self) -> Array:
         return np.ascontiguousarray(self.dataset.n_classes - 1 - self._y) if self._poisoned else self._y
 
 
-def _check_parts(parts: Sequence[Any], n: int) -> list[Array]:
+def spread_rows(n: int) -> Array | None:
+    """The training samples, of ``n``, on which the loss is evaluated; None for all."""
+    return None if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
+
+
+def check_parts(parts: Sequence[Any], n: int) -> list[Array]:
+    """The samples of every worker as index arrays, each at least one of ``n``."""
     if not isinstance(parts, Iterable):
         raise TypeError(f"parts: expected a list of index arrays, one per worker, got {type(parts).__name__}")
     checked = [as_index(part, f"parts[{i}]") for i, part in enumerate(parts)]

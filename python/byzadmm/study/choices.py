@@ -31,6 +31,8 @@ __all__ = [
 #: Samples of every worker.
 Parts = Sequence[Any]
 
+_PLAIN = (str, list, tuple, type(None))  # what has no settings that could tell it from another
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -60,7 +62,8 @@ def choose_algorithms(
     ----------
     given : name, Algorithm, rule, or a list or dict of them
         A name of the catalogue ("admm", "krum", "nnm+trimmed-mean"); an Algorithm, or a class of them; a function or an
-        object of ``byzadmm.aggregators``, which stands for SGD with that rule. The keys of a dict are labels.
+        object of ``byzadmm.aggregators``, which stands for SGD with that rule; an AlgorithmChoice as it is. The keys of
+        a dict are labels.
     dataset : Dataset or None
     preset : callable
         Gives the settings of the catalogue for the data; called if a name or a rule needs them.
@@ -75,6 +78,8 @@ def choose_algorithms(
 
 
 def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
+    if isinstance(item, AlgorithmChoice):
+        return item
     if isinstance(item, type) and issubclass(item, Aggregator):
         item = catalogue.hyphenated(item.rule)
     if isinstance(item, str):
@@ -103,6 +108,9 @@ def choose_attacks(given: Any) -> list[Choice]:
     labels, items = _items(given, "attacks")
     choices = []
     for item in items:
+        if isinstance(item, Choice):
+            choices.append(item)
+            continue
         attack = catalogue.make_attack(item) if isinstance(item, str) else item
         attack = attack() if isinstance(attack, type) else attack
         if attack is not None and not callable(attack):
@@ -217,8 +225,8 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     made = []
     for choice, item in zip(choices, items, strict=True):
         same = [other for one, other in zip(choices, items, strict=True) if one.name == choice.name]
-        if len(same) > 1 and not isinstance(item, (str, list, tuple)):
-            held = [_settings(one) for one in same if not isinstance(one, (str, list, tuple))]
+        if len(same) > 1 and not isinstance(item, _PLAIN):
+            held = [_settings(one) for one in same if not isinstance(one, _PLAIN)]
             own = _settings(item)
             differ = [key for key in own if len({repr(describe(each.get(key))) for each in held}) > 1]
             words = ", ".join(f"{key}={describe(own[key])}" for key in differ) or "own"
@@ -228,5 +236,6 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
-    labels = [choice.label for choice in made]
-    return [replace(choice, label=choice.name) if labels.count(choice.label) > 1 else choice for choice in made]
+    if len({choice.label for choice in made}) < len(made):  # "trimmed-mean" and "trimmed_mean": a label is one place
+        made = [replace(choice, label=choice.name) for choice in made]
+    return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -25,6 +24,7 @@ __all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
 AXES = ("algorithm", "attack", "n_byzantine", "partition", "seed")
 
 _WORKERS = 20
+_USUAL_REPR: Any = object.__repr__  # has an address
 
 
 class Cell(NamedTuple):
@@ -89,7 +89,8 @@ def make_plan(
         m = check_int(loss.n_workers, "loss.n_workers", low=1)
         if fixed not in (None, m):
             raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
-        if not isinstance(partition, str) or partition != "iid":
+        given = partition if isinstance(partition, (list, tuple)) else [partition]
+        if any(not isinstance(one, str) or one != "iid" for one in given):
             raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
         partitions = [Choice("given", "given", lambda seed: None)]
     else:
@@ -97,8 +98,8 @@ def make_plan(
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
     attack_choices = choose_attacks(attacks)
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
-    given = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
-    seed_list = choose_numbers(given, "seeds", low=0, high=2**64 - 1)
+    numbered = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
+    seed_list = choose_numbers(numbered, "seeds", low=0, high=2**64 - 1)
     parts = {(one.name, seed): one.value(seed) for one in partitions for seed in seed_list}
     if data is not None and not _is_object(loss):
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
@@ -213,5 +214,6 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
 def _loss_name(loss: Any) -> str:
     if isinstance(loss, str):
         return loss
-    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(loss))  # no address
-    return text if _is_object(loss) else str(getattr(loss, "__name__", type(loss).__name__))
+    if _is_object(loss) and type(loss).__repr__ is not _USUAL_REPR:
+        return repr(loss)
+    return str(getattr(loss, "__name__", type(loss).__name__))

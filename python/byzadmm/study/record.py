@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from byzadmm import __version__
@@ -26,9 +25,9 @@ def record_of(study: Study) -> dict[str, Any]:
     return {
         "title": study.title,
         "version": __version__,
-        "when": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        "when": study.when,
         "seconds": study.seconds,
-        "settings": {name: describe(value) for name, value in study.settings.items()},
+        "settings": {name: describe(value) for name, value in study.settings.items() if name != "n_workers"},
         "algorithms": _algorithms(study),
         "axes": {axis: [_word(study, axis, value) for value in values] for axis, values in study.axes.items()},
         "metric": metric,

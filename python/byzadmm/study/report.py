@@ -144,7 +144,8 @@ def _finite(value: Any, digits: int | None) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
-        return value if digits is None else float(f"{value:.{digits}g}")
+        rounded = value if digits is None else float(f"{value:.{digits}g}")
+        return rounded if math.isfinite(rounded) else value
     if isinstance(value, Mapping):
         return {str(key): _finite(item, digits) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

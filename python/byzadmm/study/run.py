@@ -8,11 +8,13 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
+from byzadmm.catalogue import located
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
@@ -23,7 +25,7 @@ from byzadmm.training.experiment import DEFAULTS
 from byzadmm.training.many import Task, run_many
 from byzadmm.training.run import Progress
 
-__all__ = ["OnEvaluation", "carry_out"]
+__all__ = ["OnEvaluation", "carry_out", "empty_study"]
 
 OnEvaluation = Callable[[int, dict[str, Any]], Any]
 
@@ -36,6 +38,8 @@ def carry_out(
     on_evaluation: OnEvaluation | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_result: Callable[[Study, Cell], None] = lambda study, cell: None,
+    models: bool = False,
+    warn: bool = True,
     may_fail: bool = False,
 ) -> Study:
     """Run what a plan asks for and is not in the folder ``checkpoint`` yet.
@@ -48,6 +52,10 @@ def carry_out(
     on_result : callable
         Gets the study, as far as it is, and the cell whose run has just ended. After Ctrl-C, which is raised, it is
         what remains of the study.
+    models : bool
+        Whether results have the workers' models: m models per run may fill the memory.
+    warn : bool
+        Whether runs that failed are a warning; they are in ``missing`` either way.
     may_fail : bool
         If all runs fail, return the study all the same; by default the first error is raised.
     """
@@ -56,10 +64,9 @@ def carry_out(
     cores = os.cpu_count() or 1
     at_once = cores if jobs is None else check_int(jobs, "jobs", low=1)
     begun = time.perf_counter()
-    study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    study = empty_study(plan)
     shared: dict[int, list[Cell]] = {}
     for cell, arguments in plan.runs.items():
-        study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
         if not isinstance(arguments, str):
             shared.setdefault(id(arguments), []).append(cell)
     folder = None if checkpoint is None else Folder(checkpoint, on_evaluation)
@@ -85,16 +92,17 @@ def carry_out(
 
     def ended(number: int, result: Result | Exception) -> None:
         if isinstance(result, Exception):
+            result = located(result)
             errors.append(result)
         keep(waiting[number], result)
 
     threads = max(1, cores // max(1, min(len(waiting), at_once)))
-    tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder) for cells in waiting]
+    tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder, models) for cells in waiting]
     run_many(tasks, at_once, progress=progress, on_result=ended)
     study.seconds = time.perf_counter() - begun
     if errors and not study.results and not may_fail:
         raise errors[0]
-    if errors:
+    if errors and warn:
         warnings.warn(
             f"{len(errors)} of {len(shared)} runs failed, the first with {type(errors[0]).__name__}: {errors[0]}",
             RuntimeWarning,
@@ -107,7 +115,23 @@ def carry_out(
     return study
 
 
-def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation | None, folder: Folder | None) -> Task:
+def empty_study(plan: Plan) -> Study:
+    """The study of a plan of which nothing has been run; its date is now."""
+    study = Study(plan.title, plan.axes, dict(plan.settings), labels=plan.labels, kinds=plan.kinds, ideal=plan.ideal)
+    study.when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    for cell, arguments in plan.runs.items():
+        study.missing[cell] = Missing("illegal", arguments) if isinstance(arguments, str) else Missing("missing", "")
+    return study
+
+
+def _task(
+    cell: Cell,
+    arguments: Any,
+    threads: int,
+    on_evaluation: OnEvaluation | None,
+    folder: Folder | None,
+    models: bool,
+) -> Task:
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
         given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss")}
@@ -120,7 +144,8 @@ def _task(cell: Cell, arguments: Any, threads: int, on_evaluation: OnEvaluation 
         if folder is not None:
             given["checkpoint"] = folder.state(arguments)
         result = simulate(given.pop("dataset"), given.pop("parts"), **given)
-        result.x = None  # m models per run would fill the memory
+        if not models:
+            result.x = None
         if folder is not None:
             folder.keep(arguments, result)
         return result

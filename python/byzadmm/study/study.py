@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +24,12 @@ from byzadmm.study.plan import AXES, Cell
 __all__ = ["Missing", "Study"]
 
 # Entries of study.json that are attributes.
-_KEPT = ("title", "axes", "settings", "labels", "kinds", "seconds", "tuned")
+_KEPT = ("title", "axes", "settings", "labels", "kinds", "when", "seconds", "tuned")
 
 _PLURALS = dict(zip(AXES, ("algorithms", "attacks", "numbers of attackers", "partitions", "seeds"), strict=True))
 
 #: Curves of which more is better; of all others less is.
-HIGHER = ("accuracy", "r2")
+HIGHER = ("accuracy", "r2", "f1", "auc", "precision", "recall")
 
 
 class Missing(NamedTuple):
@@ -40,6 +41,11 @@ class Missing(NamedTuple):
 
     status: str
     reason: str
+
+    @property
+    def words(self) -> str:
+        """The reason, without the kind of an error whose text says it all."""
+        return self.reason.removeprefix("ValueError: ").removeprefix("TypeError: ")
 
 
 @dataclass
@@ -63,6 +69,8 @@ class Study:
         Algorithm -> its name in the catalogue, which has its color and line.
     ideal : tuple of str
         Algorithms that exclude the Byzantine workers.
+    when : str
+        Date and time at which the comparison began.
     seconds : float
         Time that the comparison took.
     tuned : dict
@@ -87,18 +95,19 @@ class Study:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     ideal: tuple[str, ...] = ()
+    when: str = ""
     seconds: float = 0.0
     tuned: dict[str, dict[str, float]] = field(default_factory=dict)
     files: dict[Cell, str] = field(default_factory=dict)
 
     def cells(self, **fixed: Any) -> list[Cell]:
         """The cells in order, those with these values of some axes, as in ``cells(attack="sign-flip", seed=0)``."""
-        for axis in fixed:
-            check_choice(axis, "axis", AXES)
-        wanted = [(AXES.index(axis), value) for axis, value in fixed.items()]
-        found = [cell for cell in (*self.results, *self.missing) if all(cell[at] == value for at, value in wanted)]
-        orders = [{value: place for place, value in enumerate(self.axes[axis])} for axis in AXES]
-        return sorted(found, key=lambda cell: [order[value] for order, value in zip(orders, cell, strict=True)])
+        for axis, value in fixed.items():
+            if value not in self.axes[check_choice(axis, "axis", AXES)]:
+                known = ", ".join(map(str, self.axes[axis]))
+                raise ValueError(f"{axis}: expected one of {known}; got {value!r}")
+        places = product(*([fixed[axis]] if axis in fixed else self.axes[axis] for axis in AXES))
+        return [cell for cell in map(Cell._make, places) if cell in self.results or cell in self.missing]
 
     def label(self, axis: str, name: Any) -> str:
         """What a value of an axis is called in tables and pictures."""
@@ -116,26 +125,28 @@ class Study:
         return list(found)
 
     def metric(self, given: str | None = None) -> str:
-        """``given``, checked; by default the accuracy, or the loss on the test set, or the loss."""
+        """``given``, checked; by default accuracy, loss on the test set, loss, or the first of a custom loss's own."""
         if given is not None and any(_has(result, given) for result in self.results.values()):
             return given
         found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
-        return next((name for name in ("accuracy", "test_loss", "loss") if name in found), found[0])
+        own = [name for name in found if name not in ("consensus_gap", "distance")]
+        return next((name for name in ("accuracy", "test_loss", "loss", *own) if name in found), found[0])
 
     def final(self, cell: Cell, metric: str | None = None) -> float:
         """Mean of a curve over the last fifth of the run, NaN where there is no result."""
         result = self.results.get(cell)
         if result is None:
             return float("nan")
-        name = self.metric(metric)
-        curve = result.metrics.get(name)
+        if metric not in result.metrics:  # the usual one, or one that other runs have
+            metric = self.metric(metric)
+        curve = result.metrics.get(metric)
         return float("nan") if curve is None else float(final_accuracy(result.iterations, curve))
 
     def finals(self, metric: str | None = None, **fixed: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         """:meth:`final` of the cells with these values of some axes, in their order; those without a result are out."""
-        name = self.metric(metric)
+        name = self.metric() if metric is None else metric
         return np.array([self.final(cell, name) for cell in self.cells(**fixed) if cell in self.results])
 
     def rows(self) -> list[dict[str, Any]]:

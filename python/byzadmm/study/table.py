@@ -6,14 +6,12 @@ import math
 import textwrap
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from byzadmm._internal.validation import check_choice
-
-if TYPE_CHECKING:
-    from byzadmm.study.study import Study
+from byzadmm.study.study import HIGHER, Study
 
 __all__ = ["paired_interval", "text_table"]
 
@@ -44,7 +42,7 @@ def text_table(study: Study, reference: str | None = None, metric: str | None = 
         parts.append(_matrix(study, f"{study.title}, {where}: {what}{over}", _mean(study, name, fixed), 8))
         if seeds > 1 and len(study.axes["algorithm"]) > 1:
             head = f"difference to {study.label('algorithm', reference)}, with 95% interval over paired seeds"
-            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 16, {reference}))
+            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 15, {reference}))
     return "\n\n".join(parts) + _remarks(study)
 
 
@@ -66,20 +64,27 @@ def paired_interval(differences: Any) -> tuple[float, float]:
     values = np.asarray(differences, np.float64)
     n = len(values)
     if n < 2 or not np.all(np.isfinite(values)):  # a run may diverge
-        return (float(values.mean()) if n else math.nan), math.inf
+        return (_mean_of(values) if n else math.nan), math.inf
+    size = float(np.max(np.abs(values))) or 1.0  # squares of what has diverged, but is finite, must not overflow
+    values = values / size
     z, degrees = _NORMAL, n - 1
     # Fisher's expansion: right to five digits from 21 degrees of freedom on.
     far = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     far += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
     quantile = _STUDENT[degrees - 1] if degrees <= len(_STUDENT) else far
-    return float(values.mean()), float(quantile * values.std(ddof=1) / math.sqrt(n))
+    return size * float(values.mean()), size * float(quantile * values.std(ddof=1) / math.sqrt(n))
+
+
+def _mean_of(values: Any) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.mean(values))
 
 
 def _mean(study: Study, metric: str, fixed: dict[str, Any]) -> Callable[[str, str], str]:
     def cell(algorithm: str, attack: str) -> str:
         found = study.finals(metric, algorithm=algorithm, attack=attack, **fixed)
         if len(found):
-            return _number(float(found.mean()))
+            return _number(_mean_of(found), metric)
         return _why(study, algorithm, attack, fixed)
 
     return cell
@@ -95,7 +100,8 @@ def _difference(study: Study, metric: str, fixed: dict[str, Any], reference: str
         if not pairs:
             return _why(study, algorithm, attack, fixed)
         mean, half = paired_interval(pairs)
-        return f"{_signed(mean)} ±{_number(half)}" if math.isfinite(half) else _signed(mean)
+        signed = ("+" if mean >= 0 else "") + _number(mean, metric)
+        return f"{signed} ±{_number(half, metric)}" if math.isfinite(half) else signed
 
     return cell
 
@@ -115,7 +121,9 @@ def _matrix(
     width = max(map(len, labels.values())) + 1
     attacks = study.axes["attack"]
     titles = {attack: study.label("attack", attack) for attack in attacks}
+    cells = {(name, attack): cell(name, attack) for name in names for attack in attacks}
     room = _WIDTH - width
+    column = max(column, max(map(len, cells.values())) + 1)
     column = max(column, min(max(map(len, titles.values())) + 2, room // min(len(attacks), room // column)))
     at_once = max(1, room // column)
     lines = _wrapped(head)
@@ -123,7 +131,7 @@ def _matrix(
         shown = attacks[start : start + at_once]
         lines.append(" " * width + "".join(f"{_cut(titles[attack], column - 2):>{column}}" for attack in shown))
         for name in names:
-            lines.append(f"{labels[name]:<{width}}" + "".join(f"{cell(name, attack):>{column}}" for attack in shown))
+            lines.append(f"{labels[name]:<{width}}" + "".join(f"{cells[name, attack]:>{column}}" for attack in shown))
     return "\n".join(lines)
 
 
@@ -147,16 +155,12 @@ def _cut(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _number(value: float) -> str:
-    """A number in at most six characters, and its sign."""
+def _number(value: float, metric: str) -> str:
+    """Three decimals, fewer of large numbers; of a loss, which can be small on every run, the power of ten instead."""
     size = abs(value)
-    if not math.isfinite(value):
-        return str(value)
-    digits = 3 if size < 9.9995 else 2 if size < 99.995 else 1 if size < 999.95 else 0
-    if size < 99999.5:
-        return f"{value:.{digits}f}"
-    return f"{value:.{1 if size < 9.95e99 else 0}e}".replace("e+0", "e").replace("e+", "e")
-
-
-def _signed(value: float) -> str:
-    return ("+" if value >= 0 else "") + _number(value)
+    if math.isnan(value):
+        return "nan"
+    if size >= 1e5 or (metric not in HIGHER and 0 < size < 0.001):
+        return f"{value:.1e}"
+    digits = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
+    return f"{value:.{digits}f}"

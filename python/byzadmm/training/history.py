@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,11 +52,13 @@ class History:
         loss = self.run.loss
         if hasattr(loss, "evaluate"):
             found = loss.evaluate(x0.copy())
-            if not isinstance(found, Mapping):
-                raise TypeError(f"loss.evaluate: expected a dict of numbers by name, got {type(found).__name__}")
-            if "iterations" in found:
+            try:
+                made = {str(name): float(value) for name, value in found.items()}
+            except (AttributeError, TypeError, ValueError) as error:
+                raise TypeError(f"loss.evaluate: expected a dict of numbers, got {found!r}") from error
+            if "iterations" in made:
                 raise ValueError("loss.evaluate: 'iterations' is the place of an evaluation, not a metric")
-            return {str(name): float(value) for name, value in found.items()}
+            return made
         return {"loss": float(loss.value(x0.copy()))} if hasattr(loss, "value") else {}
 
     def arrays(self) -> dict[str, Array]:

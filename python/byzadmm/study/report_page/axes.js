@@ -12,29 +12,31 @@ function linearTicks(low, high, count) {
   return ticks;
 }
 
-/** Ticks at powers of ten, at 1, 2 and 5 times them where there are few. */
+/** Ticks at powers of ten, at 1, 2 and 5 times them where there are few, between two exponents. */
 function logarithmicTicks(low, high, count) {
-  const first = Math.floor(Math.log10(low));
-  const last = Math.ceil(Math.log10(high));
+  const first = Math.floor(low);
+  const last = Math.ceil(high);
   const every = Math.max(1, Math.ceil((last - first) / count));
   const factors = last - first <= 2 ? [1, 2, 5] : [1];
   const ticks = [];
   for (let exponent = first; exponent <= last; exponent += every) {
-    for (const factor of factors) ticks.push(factor * 10 ** exponent);
+    for (const factor of factors) {
+      const place = exponent + Math.log10(factor);
+      if (place >= low && place <= high) ticks.push(Number(`${factor}e${exponent}`));
+    }
   }
-  return ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  return ticks;
 }
 
 /** An axis from `low` to `high`, with some room unless it is `exact`; `at` gives the share of its length. */
 function scaleOf([low, high], logarithmic, exact = false) {
-  if (logarithmic) {
-    const room = Math.max((high / low) ** 0.04, 1.05);
-    low /= room;
-    high *= room;
-    const width = Math.log(high) - Math.log(low);
+  if (logarithmic) {  // in exponents: the ratio of two numbers can be beyond the largest number
+    const [least, greatest] = [Math.log10(low), Math.log10(high)];
+    const room = Math.max(0.04 * (greatest - least), Math.log10(1.05));
+    const [from, to] = [least - room, greatest + room];
     return {
-      ticks: logarithmicTicks(low, high, 5),
-      at: (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / width,
+      ticks: logarithmicTicks(from, to, 5),
+      at: (value) => (Math.max(Math.log10(Math.max(value, 0)), from) - from) / (to - from),
     };
   }
   if (!exact) {

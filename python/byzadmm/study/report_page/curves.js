@@ -73,9 +73,12 @@ function showCurves() {
       .map((algorithm) => ({ algorithm, points: curveOf(algorithm, { attack, ...setting }, metric) }))
       .filter((line) => line.points.length),
   }));
-  const points = panels.flatMap(({ lines }) => lines.flatMap((line) => line.points));
-  const last = points.reduce((most, point) => Math.max(most, point.k), 1);
-  const y = verticalScale(points.filter((point) => point.mean !== null), last);
+  const lines = panels.flatMap((panel) => panel.lines);
+  const last = lines.flatMap((line) => line.points).reduce((most, point) => Math.max(most, point.k), 1);
+  const kept = lines.filter((line) => !diverges(line.points));
+  const leaving = kept.length > 0 && kept.length < lines.length;
+  const y = verticalScale((leaving ? kept : lines).flatMap((line) => line.points)
+    .filter((point) => point.mean !== null), last);
   const available = byId("panels").clientWidth || 700;
   const most = Math.max(1, Math.min(Math.floor(available / 320), 3));
   const count = Math.ceil(axes.attack.length / Math.ceil(axes.attack.length / most));
@@ -90,7 +93,8 @@ function showCurves() {
     ? `Lines are means over ${axes.seed.length} seeds, bands reach from the least to the greatest value.` : "One seed.";
   const pointer = " Values are shown at the pointer, or with the arrow keys in a panel.";
   byId("curves-caption").replaceChildren(`${capital(words(metric))} by iteration, a panel per attack; ` +
-    `${inWords(setting, true)}. ${seeds} A line ends or has a gap where a run has no finite value.`,
+    `${inWords(setting, true).replace(/\.$/, "")}. ${seeds} A line ends or has a gap where a run has no finite value.` +
+    (leaving ? " One that ends a thousand times higher than it began leaves the picture." : ""),
     make("span", { class: "screen" }, pointer));
 }
 

@@ -1,15 +1,17 @@
 // One plot: axes, bands, lines, and the crosshair with values at the pointer.
 
-const EDGE = { left: 46, right: 10, top: 22, bottom: 34 };
+const EDGE = { left: 52, right: 10, top: 22, bottom: 34 };
 const LONG = 14;  // values of the readout: more are in two columns, or the first of them where the window is narrow
 const NARROW = 600;
+const FAR = 100;  // lengths of the axis
 let read = null;  // the plot whose values are shown
 
 /** A figure of `lines` ({algorithm, points}) that share the scales `x` and `y`. */
 function makePanel(title, lines, { x, y, width, height, metric, positive }) {
   const inner = { width: width - EDGE.left - EDGE.right, height: height - EDGE.top - EDGE.bottom };
   const left = (k) => EDGE.left + x.at(k) * inner.width;
-  const top = (value) => EDGE.top + (1 - y.at(value)) * inner.height;
+  // What is far beyond the axis stays within the numbers of a drawing.
+  const top = (value) => EDGE.top + (1 - Math.max(-FAR, Math.min(FAR, y.at(value)))) * inner.height;
   const valid = (value) => value !== null && (!positive || value > 0);
   const steps = [...new Set(lines.flatMap((line) => line.points.map((point) => point.k)))].sort((a, b) => a - b);
   const svg = draw("svg", {

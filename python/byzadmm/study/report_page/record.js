@@ -104,6 +104,12 @@ function computeCurve(runs, metric) {
   return complete.map(([k, values]) => ({ k, ...(spread(values) ?? { mean: null, low: null, high: null }) }));
 }
 
+/** Whether a curve ends a thousand times higher than it began: beside it, nothing of the others would be seen. */
+function diverges(points) {
+  const sizes = points.filter((point) => point.mean !== null).map((point) => Math.abs(point.mean));
+  return sizes.length > 0 && sizes.at(-1) > 1000 * Math.max(1, sizes.find((size) => size > 0) ?? 1);
+}
+
 /** A number in few characters, with four significant digits or so many decimals. */
 function number(value, decimals = null) {
   if (value === null || value === undefined) return "not finite";

@@ -25,7 +25,7 @@ function showSettings() {
     record.when,
     plural(record.runs.length, "run") + (states.length ? ` (${states.join(", ")})` : ""),
     duration(record.seconds),
-  ].join(" \u00b7 "));
+  ].filter(Boolean).join(" \u00b7 "));
   const shown = [
     ...Object.entries(record.settings),
     ["workers", record.n_workers],

@@ -1,0 +1,162 @@
+"""Attacks from a user's file, written ``FILE.py:NAME``."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from byzadmm.attacks import Attack
+from byzadmm.catalogue.entries import REQUIRED, Entry, first_line
+
+__all__ = ["located", "own_entry", "split_own"]
+
+_MODULE = "byzadmm attack in "  # begins the name of every module that is made of a user's file
+
+
+def split_own(text: str) -> tuple[str, str, str] | None:
+    """File, name and what follows the name in ``FILE.py:NAME`` or ``FILE.py:NAME:SETTINGS``; None for other text.
+
+    The file ends at the last ``.py:`` before a name, so that it may have colons and dots in it, as in ``C:\\my.v2.py``.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue.own import split_own
+    >>> split_own("attacks/my.v2.py:bias"), split_own("gaussian:std=50")
+    (('attacks/my.v2.py', 'bias', ''), None)
+    """
+    found = re.fullmatch(r"(.*\.py)(?::([^:/\\]*))?(:.*)?", text, re.DOTALL | re.IGNORECASE)
+    return (found[1], (found[2] or "").strip(), (found[3] or "")[1:]) if found else None
+
+
+def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "") -> Entry:
+    """The entry of an attack in a user's file: a function, an object that can be called, or a class.
+
+    Parameters
+    ----------
+    file : str
+        Python file; it is run anew by every call.
+    name : str
+        Of the attack in it; may have dots, as in ``Family.weak``.
+    folder : path
+        What a relative ``file`` is relative to, by default the current one.
+
+    Returns
+    -------
+    Entry
+        Its settings are those of the class; a function and an object have none.
+
+    Raises
+    ------
+    ValueError
+        One line: no such file or name, an error in the file with its line, or something that cannot be called.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from byzadmm.catalogue.own import own_entry
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "my.py").write_text("def same(messages, byzantine, **_): return messages[:1]")
+    ...     own_entry("my.py", "same", folder).make().__name__
+    'same'
+    """
+    found: Any = _load(file, Path(folder, os.path.expanduser(file)))
+    if not name:
+        raise ValueError(f"attack: {file}: expected FILE.py:NAME{_offered(found)}")
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise ValueError(f"attack: {file}: no {name!r} in it{_offered(found)}") from None
+    if not callable(found):
+        kind = type(found).__name__
+        raise ValueError(f"attack: {file}:{name}: expected a function, an attack or a class, got {kind}")
+    if not inspect.isclass(found):
+        return Entry(lambda: found, {}, first_line(found))
+
+    def make(**settings: Any) -> Any:
+        try:
+            made = found(**settings)
+        except Exception as error:
+            raise _in_file(file, error, f"{file}:{name}") from error
+        if not callable(made):
+            raise ValueError(f"attack: {file}:{name}: expected a class with __call__, the attack; it has none")
+        return made
+
+    return Entry(make, _settings(found), first_line(found))
+
+
+def located(error: Exception) -> Exception:
+    """The error; if a user's file raised it while a run called it, a ValueError that names the line there."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        module = str(frame.f_globals.get("__name__"))
+        if module.startswith(_MODULE):
+            return ValueError(f"attack: {module.removeprefix(_MODULE)}, line {line}: {_words(error)}")
+    return error
+
+
+def _load(file: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ValueError(f"attack: {file}: no such file")
+    name = _MODULE + file
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.resolve().parent)
+    sys.modules[name] = module  # dataclasses look their module up
+    sys.path.insert(0, folder)  # the file may import others beside it, as a script may
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _in_file(file, error, file) from error
+    finally:
+        sys.path.remove(folder)
+    return module
+
+
+def _in_file(file: str, error: BaseException, otherwise: str) -> ValueError:
+    """What went wrong, with the line of the file where it has one."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == _MODULE + file:
+            line = number
+    return ValueError(f"attack: {otherwise if line is None else f'{file}, line {line}'}: {_words(error)}")
+
+
+def _words(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _offered(module: Any) -> str:
+    """What a file has to offer: its own functions, classes and objects that can be called."""
+    if not inspect.ismodule(module):
+        return ""
+    names = [
+        name
+        for name, part in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(part, Attack) or (callable(part) and getattr(part, "__module__", "") == module.__name__))
+    ]
+    return f"; it has {', '.join(names)}" if names else ""
+
+
+def _settings(kind: type) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(kind).parameters.values()
+    except ValueError:  # a class that is not written in Python
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        item.name: REQUIRED if item.default is inspect.Parameter.empty else item.default
+        for item in parameters
+        if item.kind in kinds
+    }

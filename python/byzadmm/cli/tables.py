@@ -1,0 +1,114 @@
+"""The results of ``byzadmm run`` as tables, one per attack, number of Byzantine workers and partition, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from byzadmm.cli.output import print_table
+from byzadmm.cli.plan import Request
+from byzadmm.results import versus_ideal
+from byzadmm.study import Cell, Study
+
+
+def records(study: Study, request: Request) -> list[dict[str, Any]]:
+    """One record per finished run, with its curves."""
+    found = []
+    for case in request.cases:
+        for cell in _of_case(study, case):
+            result = study.results[cell]
+            place = {axis: value for axis, value in cell._asdict().items() if axis != "algorithm"}
+            found.append(
+                {
+                    "algorithm": request.name(cell),
+                    **place,
+                    "accuracy": result.final_accuracy(),
+                    "loss": result.loss[-1],
+                    "iterations": int(result.iterations[-1]),
+                    "seconds": result.seconds,
+                    "eliminated": result.eliminated,
+                    "verdict": _verdict(study, cell.algorithm, study.final(cell), _ideal(study, case, cell.seed)),
+                    "settings": result.config["algorithm"],
+                    "curves": {"iterations": result.iterations} | _curves(result.metrics),
+                }
+            )
+    return found
+
+
+def print_tables(study: Study, request: Request) -> None:
+    """Print a table for every case, under one heading if there are several."""
+    seeds = len(study.axes["seed"])
+    title = f"{study.title}, mean over {seeds} seeds" if seeds > 1 else study.title
+    if len(request.cases) == 1:
+        return _print_case(study, _of_case(study, request.cases[0]), title)
+    print(title)
+    for case in request.cases:
+        cells = _of_case(study, case)
+        if cells:
+            print()
+            _print_case(study, cells, request.words(case))
+
+
+def _print_case(study: Study, cells: list[Cell], title: str) -> None:
+    metric = study.metric()
+    several = len(study.axes["seed"]) > 1
+    eliminated = not several or any(study.results[cell].eliminated for cell in cells)
+    columns = ["algorithm", f">{metric.replace('_', ' ')}", *([">lowest", ">highest"] if several else [])]
+    columns += [">loss"] if metric != "loss" else []
+    columns += [*([] if several else [">iterations"]), ">seconds", *([">eliminated"] if eliminated else [])]
+    columns += ["vs Ideal"] if study.ideal else []
+    rows = []
+    ideal = _ideal(study, cells[0]._replace(algorithm="", seed=-1))
+    for name in dict.fromkeys(cell.algorithm for cell in cells):
+        results = [study.results[cell] for cell in cells if cell.algorithm == name]
+        finals = np.array([study.final(cell, metric) for cell in cells if cell.algorithm == name])
+        final = float(np.mean(finals))
+        row = [name, *map(_final, [final, *([finals.min(), finals.max()] if several else [])])]
+        row += [_short(float(np.mean([result.loss[-1] for result in results])))] if metric != "loss" else []
+        row += [] if several else [str(int(results[0].iterations[-1]))]
+        row.append(f"{np.mean([result.seconds for result in results]):.2f}")
+        row += [str(max(len(result.eliminated) for result in results) or "-")] if eliminated else []
+        rows.append([*row, *([_verdict(study, name, final, ideal)] if study.ideal else [])])
+    print_table(columns, rows, title)
+
+
+def _of_case(study: Study, case: Cell) -> list[Cell]:
+    """The finished cells of a case, algorithm by algorithm."""
+    place = {axis: getattr(case, axis) for axis in ("attack", "n_byzantine", "partition")}
+    return [cell for cell in study.cells(**place) if cell in study.results]
+
+
+def _ideal(study: Study, case: Cell, seed: int | None = None) -> float | None:
+    """Final value of the reference in a case, for one seed or the mean over all of them."""
+    found = [
+        study.final(cell)
+        for cell in _of_case(study, case)
+        if cell.algorithm in study.ideal and (seed is None or cell.seed == seed)
+    ]
+    return float(np.mean(found)) if found else None
+
+
+def _verdict(study: Study, algorithm: str, final: float, ideal: float | None) -> str:
+    """The comparison with the reference, in words; a difference where there is no accuracy."""
+    if algorithm in study.ideal:
+        return "reference"
+    if study.metric() == "accuracy" or ideal is None:
+        return versus_ideal(final, ideal)
+    return f"{final - ideal:+.3g}"
+
+
+def _curves(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Accuracy and loss, and whatever other curves the runs have beyond those of every run."""
+    usual = ("consensus_gap", "distance")
+    return {name: values for name, values in metrics.items() if name not in usual}
+
+
+def _final(number: float) -> str:
+    return f"{number:.3f}" if abs(number) < 100 or math.isnan(number) else _short(number)
+
+
+def _short(number: float) -> str:
+    """A number in at most six characters."""
+    return f"{number:.0f}" if 100 <= number < 1e6 else f"{number:.3g}" if number < 100 else f"{number:.0e}"

@@ -1,0 +1,103 @@
+"""Checks of the values of a settings file that have a meaning of their own; an error names the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from byzadmm import catalogue, steps
+from byzadmm._internal.validation import check_choice, check_int, check_real
+from byzadmm.datasets._scaling import check_scale
+from byzadmm.figures._toml import check_count, check_list, check_numbers, check_positive, check_string
+from byzadmm.training.experiment import check_settings
+
+__all__ = [
+    "QUADRATIC",
+    "as_it_is",
+    "check_counts",
+    "check_dataset",
+    "check_factor",
+    "check_listed_partitions",
+    "check_natural",
+    "check_partitions",
+    "check_share",
+    "check_step",
+    "choice_of",
+    "training",
+]
+
+#: In the place of a data set: the workers' losses are in the file.
+QUADRATIC = "quadratic"
+
+
+def as_it_is(value: Any, name: str) -> Any:
+    """Unchecked: a table, or a list of tables, whose keys are checked one by one."""
+    return value
+
+
+def check_dataset(value: Any, name: str) -> str:
+    """The name of a data set, or QUADRATIC."""
+    return QUADRATIC if value == QUADRATIC else catalogue.dataset_name(value, name)
+
+
+def _partition(value: Any, name: str) -> str:
+    kind, settings = catalogue.parse(check_string(value, name), name, catalogue.PARTITIONS)
+    for key, setting in settings.items():
+        (check_count if key == "per_label" else check_positive)(setting, f"{name}: {key}")
+    return ":".join([kind, *map(repr, settings.values())])
+
+
+def check_partitions(value: Any, name: str) -> tuple[str, ...]:
+    """One partition or several, each as on the command line."""
+    listed = check_list(value, name) if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(_partition(item, name) for item in listed))
+
+
+def check_step(value: Any, name: str) -> steps.Step:
+    """``{ inv_sqrt = [10, 10] }``: the name of a step size and its numbers."""
+    known = {key.replace("-", "_"): entry for key, entry in catalogue.STEPS.items()}
+    if not isinstance(value, dict) or len(value) != 1:
+        raise TypeError(f"{name}: expected one of {', '.join(known)} with its numbers, got {value!r}")
+    [(kind, numbers)] = value.items()
+    entry = known[check_choice(kind, name, known)]
+    given = check_numbers(numbers if isinstance(numbers, list) else [numbers], name)
+    needed = sum(default is catalogue.REQUIRED for default in entry.settings.values())
+    if not needed <= len(given) <= len(entry.settings):
+        raise ValueError(f"{name}: {kind} got {len(given)} numbers")
+    made: steps.Step = entry.make(*given)
+    return made
+
+
+def training(first: Callable[[Any, str], Any] = as_it_is) -> Callable[[Any, str], Any]:
+    """The check of a setting of the experiment: ``first``, then that of ``simulate``."""
+    return lambda value, name: check_settings(**{name: first(value, name)})[name]
+
+
+def choice_of(names: Mapping[str, Any]) -> Callable[[Any, str], Any]:
+    """The check of a string that is one of these names."""
+    return lambda value, name: check_choice(check_string(value, name), name, names)
+
+
+def check_natural(value: Any, name: str) -> int:
+    """An integer of at least zero."""
+    return check_int(value, name, low=0)
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number between zero and one."""
+    return check_real(value, name, low=0.0, high=1.0)
+
+
+def check_counts(value: Any, name: str) -> list[int]:
+    """A list of integers of at least zero."""
+    return [check_natural(item, name) for item in check_list(value, name)]
+
+
+def check_listed_partitions(value: Any, name: str) -> tuple[str, ...]:
+    """A list of partitions."""
+    return check_partitions(check_list(value, name), name)
+
+
+def check_factor(value: Any, name: str) -> Any:
+    """A factor of every feature, or a word for one."""
+    return check_scale(value)
