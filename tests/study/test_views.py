@@ -95,6 +95,24 @@ def test_the_table_pairs_differences_over_seeds_and_fits_80_columns() -> None:
     assert alone.table().splitlines() == ["made, 2 of 20 Byzantine, iid: final accuracy", "      none", "a    0.250"]
 
 
+def test_the_table_shows_numbers_of_any_size() -> None:
+    """Columns stay apart, and a loss that is small in every run is not 0.000."""
+    finals = {
+        ("a", "none", 2, "iid"): [2e-7, 4e-7],
+        ("b", "none", 2, "iid"): [1e-7, 1e-7],
+        ("a", "flip", 2, "iid"): [4e72, 4.2e72],
+        ("b", "flip", 2, "iid"): [-3e300, -1e300],
+    }
+    study = made(finals)
+    for result in study.results.values():
+        result.metrics["loss"] = result.metrics.pop("accuracy")
+    lines = study.table().splitlines()
+    assert [line.split() for line in lines[2:4]] == [["a", "3.0e-07", "4.1e+72"], ["b", "1.0e-07", "-2.0e+300"]]
+    assert lines[-1].split() == ["b", "-2.0e-07", "±1.3e-06", "-2.0e+300", "±1.3e+301"]
+    shares = made({("a", "none", 2, "iid"): [0.7, 0.7001], ("b", "none", 2, "iid"): [0.7, 0.7]})
+    assert shares.table().splitlines()[-1] == "b    -0.000 ±0.001"
+
+
 def test_the_table_fits_80_columns_with_long_words_and_large_numbers() -> None:
     words = ["x" * 50, "two\nlines", "c"]
     places = [(name, attack, 2, "p " * 40) for name in words for attack in [*"abcdefgh", *words]]
@@ -128,24 +146,6 @@ def test_labels_that_are_names_of_the_catalogue_do_not_share_a_style() -> None:
     colors = [style.color for style in study.styles().values()]
     assert len(set(colors)) == 3
     assert study.styles()["theirs"].color == catalogue.STYLES["rsa"].color
-
-
-def test_the_table_shows_numbers_of_any_size() -> None:
-    """Columns stay apart, and a loss that is small in every run is not 0.000."""
-    finals = {
-        ("a", "none", 2, "iid"): [2e-7, 4e-7],
-        ("b", "none", 2, "iid"): [1e-7, 1e-7],
-        ("a", "flip", 2, "iid"): [4e72, 4.2e72],
-        ("b", "flip", 2, "iid"): [-3e300, -1e300],
-    }
-    study = made(finals)
-    for result in study.results.values():
-        result.metrics["loss"] = result.metrics.pop("accuracy")
-    lines = study.table().splitlines()
-    assert [line.split() for line in lines[2:4]] == [["a", "3.0e-07", "4.1e+72"], ["b", "1.0e-07", "-2.0e+300"]]
-    assert lines[-1].split() == ["b", "-2.0e-07", "±1.3e-06", "-2.0e+300", "±1.3e+301"]
-    shares = made({("a", "none", 2, "iid"): [0.7, 0.7001], ("b", "none", 2, "iid"): [0.7, 0.7]})
-    assert shares.table().splitlines()[-1] == "b   -0.000 ±0.001"
 
 
 def overlaps(figure: Any) -> list[str]:

@@ -70,7 +70,7 @@ def test_what_evaluate_may_not_return() -> None:
     for loss.found in (3.0, {"error": "big"}, {"error": [1.0, 2.0]}, None):
         with pytest.raises(TypeError) as caught:
             simulate(None, None, loss=loss, algorithm=SGD(), iterations=1)
-        assert str(caught.value) == f"loss.evaluate: expected a dict of numbers, got {loss.found!r}"
+        assert str(caught.value).startswith("loss.evaluate: expected a dict of numbers by name, got "), loss.found
 
 
 @pytest.mark.parametrize("made", [np.array([np.nan, 0]), np.array([1e300, 0])])

@@ -28,6 +28,8 @@ from byzadmm.catalogue.looks import (
     describe_attack,
     distinct_attacks,
     label_of,
+    name_of,
+    partition_label,
     styles,
 )
 from byzadmm.catalogue.own import located, own_entry, split_own
@@ -73,9 +75,11 @@ __all__ = [
     "make_parts",
     "make_rule",
     "make_step",
+    "name_of",
     "options",
     "own_entry",
     "parse",
+    "partition_label",
     "preset_for",
     "rules",
     "split_own",

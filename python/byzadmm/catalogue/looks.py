@@ -9,7 +9,8 @@ from typing import Any
 
 from byzadmm._internal.description import describe
 from byzadmm.attacks import Attack
-from byzadmm.catalogue.entries import Style, algorithms, hyphenated
+from byzadmm.catalogue.entries import PARTITIONS, Style, algorithms, hyphenated
+from byzadmm.catalogue.text import parse
 
 __all__ = [
     "LABELS",
@@ -19,6 +20,8 @@ __all__ = [
     "describe_attack",
     "distinct_attacks",
     "label_of",
+    "name_of",
+    "partition_label",
     "styles",
 ]
 
@@ -120,6 +123,21 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     return name, ", ".join([LABELS.get(name, name), *more])
 
 
+def partition_label(text: str) -> str:
+    """What a partition is called in tables and pictures.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.partition_label("iid"), catalogue.partition_label("dirichlet:0.3")
+    ('i.i.d.', 'Dirichlet(0.3)')
+    """
+    name, given = parse(text, "partition", PARTITIONS)
+    if "alpha" in PARTITIONS[name].settings:
+        return f"Dirichlet({({**PARTITIONS[name].settings, **given})['alpha']:g})"
+    return {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
+
+
 def attack_name(attack: Callable[..., Any] | None) -> str:
     """What an attack is called on the command line and in settings files; for your own, the function or class.
 
@@ -131,7 +149,7 @@ def attack_name(attack: Callable[..., Any] | None) -> str:
     """
     if attack is None:
         return "none"
-    return hyphenated(type(attack).__name__) if isinstance(attack, Attack) else _called(attack)
+    return hyphenated(type(attack).__name__) if isinstance(attack, Attack) else name_of(attack)
 
 
 def attack_title(attack: Callable[..., Any] | None) -> str:
@@ -145,7 +163,7 @@ def attack_title(attack: Callable[..., Any] | None) -> str:
     """
     if attack is None:
         return "no attack"
-    name = _called(attack)
+    name = name_of(attack)
     return _ATTACK_TITLES.get(name, f"{name} attack")
 
 
@@ -182,8 +200,16 @@ def distinct_attacks(attacks: Sequence[Callable[..., Any] | None], name: Callabl
     ]
 
 
-def _called(attack: Callable[..., Any]) -> str:
-    """The name of a function, or of the class of an object."""
-    while isinstance(attack, functools.partial):
-        attack = attack.func
-    return str(getattr(attack, "__name__", type(attack).__name__))
+def name_of(part: Callable[..., Any]) -> str:
+    """The name of a function, or of the class of an object.
+
+    Examples
+    --------
+    >>> import functools
+    >>> from byzadmm import catalogue
+    >>> catalogue.name_of(max), catalogue.name_of(functools.partial(max, 0))
+    ('max', 'max')
+    """
+    while isinstance(part, functools.partial):
+        part = part.func
+    return str(getattr(part, "__name__", type(part).__name__))

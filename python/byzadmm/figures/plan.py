@@ -52,7 +52,7 @@ def plan_of(
     names = catalogue.distinct_attacks(settings.attacks, usual)
     plan = make_plan(
         dataset,
-        list(dict.fromkeys(kind for _, kind in maps)),
+        "iid" if settings.quadratic else list(dict.fromkeys(kind for _, kind in maps)),
         algorithms=[_choice(settings, curve) for curve in settings.all_curves()],
         attacks=[Choice(name, name, attack) for name, attack in zip(names, settings.attacks, strict=True)],
         n_workers=settings.n_workers,

@@ -12,9 +12,12 @@ Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``.
 ``native_form(dtype, seed)``                        a native loss for the fused loop, None if there is none
 ``describe()``                                      its entry in the result's config
 ``fingerprint() -> list``                           what identifies the data of a checkpoint, arrays among it
+``thread_safe``                                     True: runs side by side may share it; else each run of a study has
+                                                    a copy, unless there is a ``native_form``
 ==================================================  ===================================================================
 
-A loss that is given as an object keeps its own seed and batch size; the dtype is that of the run.
+A loss that is given as an object keeps its own seed and batch size; the dtype is that of the run. With
+``local_steps=E``, local step e of round k calls it with ``k E + e`` in the place of ``k``.
 """
 
 from __future__ import annotations

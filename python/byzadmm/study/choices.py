@@ -15,7 +15,6 @@ from byzadmm._internal.description import describe, settings_of
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregators import Aggregator
 from byzadmm.algorithms import SGD, Algorithm
-from byzadmm.attacks import Attack
 from byzadmm.datasets import Dataset
 
 __all__ = [
@@ -91,7 +90,7 @@ def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogu
     if isinstance(item, type) and issubclass(item, Algorithm):
         item = item.for_dataset(dataset) if hasattr(item, "for_dataset") and dataset is not None else item()
     elif callable(item) and not isinstance(item, Algorithm):
-        name = catalogue.hyphenated(item.rule) if isinstance(item, Aggregator) else _name_of(item)
+        name = catalogue.hyphenated(item.rule) if isinstance(item, Aggregator) else catalogue.name_of(item)
         return AlgorithmChoice(
             name, catalogue.LABELS.get(name, name), SGD(rule=item, step=preset().step).declaring, name
         )
@@ -119,7 +118,7 @@ def choose_attacks(given: Any) -> list[Choice]:
             choices.append(Choice("none", "no attack", None))
             continue
         own = type(attack).__name__
-        name = catalogue.hyphenated(own) if isinstance(attack, Attack) else _name_of(attack)
+        name = catalogue.attack_name(attack)
         typed = item.strip() if isinstance(item, str) else name
         choices.append(Choice(typed, own if own.isupper() and typed == name else typed, attack))
     if labels is not None:
@@ -164,16 +163,11 @@ def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, defau
 
 def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
     if isinstance(item, str):
-        name, settings = catalogue.parse(item, "partition", catalogue.PARTITIONS)
-        entry = catalogue.PARTITIONS[name]
-        if "per_label" in entry.settings:
-            settings = {"per_label": max(1, m // max(1, dataset.n_classes))} | settings
-        settings = {**entry.settings, **settings}
-        label = {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
-        label = f"Dirichlet({settings['alpha']:g})" if name == "dirichlet" else label
-        return Choice(item.strip(), label, lambda seed: entry.make(dataset.train_y, m, seed=seed, **settings))
+        label = catalogue.partition_label(item)
+        return Choice(item.strip(), label, lambda seed: catalogue.make_parts(item, dataset, m, seed))
     if callable(item):
-        return Choice(_name_of(item), _name_of(item), lambda seed: _counted(item(dataset.train_y, m, seed), m))
+        name = catalogue.name_of(item)
+        return Choice(name, name, lambda seed: _counted(item(dataset.train_y, m, seed), m))
     if _is_parts(item):
         return Choice("given", "given", lambda seed: item)
     raise TypeError(
@@ -210,12 +204,6 @@ def _items(given: Any, what: str) -> tuple[list[str] | None, list[Any]]:
     return labels, items
 
 
-def _name_of(part: Any) -> str:
-    if isinstance(part, functools.partial):
-        return _name_of(part.func)
-    return str(getattr(part, "__name__", type(part).__name__))
-
-
 def _settings(part: Any) -> dict[str, Any]:
     return dict(part.keywords) if isinstance(part, functools.partial) else settings_of(part)
 
@@ -236,6 +224,5 @@ def _unlike(choices: list[Any], items: list[Any], what: str) -> list[Any]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{what}: two are called {twice!r}; give them labels with a dict")
-    if len({choice.label for choice in made}) < len(made):  # "trimmed-mean" and "trimmed_mean": a label is one place
-        made = [replace(choice, label=choice.name) for choice in made]
-    return made
+    labels = [choice.label for choice in made]
+    return [replace(choice, label=choice.name) if labels.count(choice.label) > 1 else choice for choice in made]

@@ -87,15 +87,15 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     return figure
 
 
+def in_lines(text: str, width: float, size: float) -> str:
+    """Text of that size in points broken into lines that fit into so many inches."""
+    room = max(10, int(width / (INCHES * size)))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
+
+
 def literal(text: str) -> str:
     """Text of a user for matplotlib, with dollar signs as characters, not as the limits of mathematics."""
     return text.replace("$", r"\$")
-
-
-def in_lines(text: str, width: float, size: float) -> str:
-    """Words of that size broken into lines that fit into so many inches."""
-    room = max(10, int(width / (INCHES * size)))
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, room) or [""])
 
 
 def _title(study: Study, attack: str, q: int, partition: str) -> str:

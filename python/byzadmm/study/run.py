@@ -155,7 +155,7 @@ def _task(
 
 def _own_copy(part: Any) -> Any:
     """An object of the user's as it was given, for one run: it may hold state or buffers, and others run beside it."""
-    if hasattr(part, "native_form"):  # a loss whose kernels only read it, with all samples in it
+    if hasattr(part, "native_form") or getattr(part, "thread_safe", False):  # a loss with all samples in it
         return part
     try:
         return copy.deepcopy(part)

@@ -42,7 +42,7 @@ def text_table(study: Study, reference: str | None = None, metric: str | None = 
         parts.append(_matrix(study, f"{study.title}, {where}: {what}{over}", _mean(study, name, fixed), 8))
         if seeds > 1 and len(study.axes["algorithm"]) > 1:
             head = f"difference to {study.label('algorithm', reference)}, with 95% interval over paired seeds"
-            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 15, {reference}))
+            parts.append(_matrix(study, head, _difference(study, name, fixed, reference), 16, {reference}))
     return "\n\n".join(parts) + _remarks(study)
 
 
@@ -158,9 +158,9 @@ def _cut(text: str, width: int) -> str:
 def _number(value: float, metric: str) -> str:
     """Three decimals, fewer of large numbers; of a loss, which can be small on every run, the power of ten instead."""
     size = abs(value)
-    if math.isnan(value):
-        return "nan"
-    if size >= 1e5 or (metric not in HIGHER and 0 < size < 0.001):
+    if not math.isfinite(value):
+        return str(value)
+    if size >= 99999.5 or (metric not in HIGHER and 0 < size < 0.001):
         return f"{value:.1e}"
-    digits = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
+    digits = 3 if size < 9.9995 else 2 if size < 99.995 else 1 if size < 999.95 else 0
     return f"{value:.{digits}f}"

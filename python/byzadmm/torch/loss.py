@@ -79,6 +79,8 @@ class ModuleLoss:
     10
     """
 
+    thread_safe = True
+
     def __init__(
         self,
         module: torch.nn.Module,
@@ -194,12 +196,13 @@ class ModuleLoss:
         }
 
     def fingerprint(self) -> list[Any]:
-        """Data, the workers' shares, the module's architecture as text, all its parameters and buffers."""
+        """Settings, data, the workers' shares, the module's architecture as text, all its parameters and buffers."""
         samples = [part for part in (self._train, self._test) if part is not None]
         data = [tensor.cpu() for part in samples for tensor in (part.inputs, part.targets)]
         state = [tensor.detach().cpu() for tensor in (*self._module.parameters(), *self._module.buffers())]
         modes = [layer.training for layer in self._module.modules()]
-        return [*data, *(part.scale for part in samples), *self.parts, repr(self._module), repr(modes), *state]
+        about = [repr(self.describe()), self.batch_size, repr(self._module), repr(modes)]
+        return [*about, *data, *(part.scale for part in samples), *self.parts, *state]
 
     # --- what it offers besides ---------------------------------------------------------------------------------------
 

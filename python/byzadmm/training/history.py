@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,13 +53,14 @@ class History:
         loss = self.run.loss
         if hasattr(loss, "evaluate"):
             found = loss.evaluate(x0.copy())
-            try:
-                made = {str(name): float(value) for name, value in found.items()}
-            except (AttributeError, TypeError, ValueError) as error:
-                raise TypeError(f"loss.evaluate: expected a dict of numbers, got {found!r}") from error
-            if "iterations" in made:
+            if not isinstance(found, Mapping):
+                raise TypeError(f"loss.evaluate: expected a dict of numbers by name, got {type(found).__name__}")
+            if "iterations" in found:
                 raise ValueError("loss.evaluate: 'iterations' is the place of an evaluation, not a metric")
-            return made
+            try:
+                return {str(name): float(value) for name, value in found.items()}
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"loss.evaluate: expected a dict of numbers by name, got {found!r}") from error
         return {"loss": float(loss.value(x0.copy()))} if hasattr(loss, "value") else {}
 
     def arrays(self) -> dict[str, Array]:
