@@ -410,7 +410,7 @@ def test_data_with_real_targets_are_fitted_by_least_squares() -> None:
         ({"partition": lambda labels, m, seed: [[0], [1]]}, ValueError, "partition: expected 20 index arrays, one per"),
         ({"loss": losses.Quadratic([1.0], [[2.0]]), "n_workers": 3}, ValueError, "n_workers: the loss has 1, got 3"),
         (
-            {"loss": losses.Quadratic([1.0], [[2.0]]), "partition": "by-label"},
+            {"loss": losses.Quadratic([1.0], [[2.0]]), "partition": [np.arange(3)]},
             ValueError,
             "partition: a loss that is an object has its own",
         ),

@@ -89,7 +89,8 @@ def make_plan(
         m = check_int(loss.n_workers, "loss.n_workers", low=1)
         if fixed not in (None, m):
             raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
-        if not isinstance(partition, str) or partition != "iid":
+        given = partition if isinstance(partition, (list, tuple)) else [partition]
+        if any(not isinstance(one, str) or one != "iid" for one in given):
             raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
         partitions = [Choice("given", "given", lambda seed: None)]
     else:
@@ -97,8 +98,8 @@ def make_plan(
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
     attack_choices = choose_attacks(attacks)
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
-    given = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
-    seed_list = choose_numbers(given, "seeds", low=0, high=2**64 - 1)
+    numbered = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
+    seed_list = choose_numbers(numbered, "seeds", low=0, high=2**64 - 1)
     parts = {(one.name, seed): one.value(seed) for one in partitions for seed in seed_list}
     if data is not None and not _is_object(loss):
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
