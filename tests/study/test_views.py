@@ -110,7 +110,7 @@ def test_the_table_shows_numbers_of_any_size() -> None:
     assert [line.split() for line in lines[2:4]] == [["a", "3.0e-07", "4.1e+72"], ["b", "1.0e-07", "-2.0e+300"]]
     assert lines[-1].split() == ["b", "-2.0e-07", "±1.3e-06", "-2.0e+300", "±1.3e+301"]
     shares = made({("a", "none", 2, "iid"): [0.7, 0.7001], ("b", "none", 2, "iid"): [0.7, 0.7]})
-    assert shares.table().splitlines()[-1] == "b    -0.000 ±0.001"
+    assert shares.table().splitlines()[-1] == "b   -0.000 ±0.001"
 
 
 def test_the_table_fits_80_columns_with_long_words_and_large_numbers() -> None:
