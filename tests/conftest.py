@@ -33,8 +33,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return 0 if few or not all(Path(name).is_dir() for name in config.args) else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Among several processes, slow tests come first: none is left over at the end while the other processes wait."""
+    """Mark tests that ask for PyTorch. Among several processes, slow tests come first.
+
+    So none is left over at the end while the other processes wait.
+    """
+    for item in items:
+        if "torch" in getattr(item, "fixturenames", ()):
+            item.add_marker("torch")
     if PROCESSES > 1:
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 from byzadmm import _core
@@ -49,6 +49,7 @@ def run_many(
     at_once = check_int(jobs, "jobs", low=1) if jobs is not None else (os.cpu_count() or 1)
     cancellation = _core.Cancellation()
     lock = threading.Lock()
+    over, begun, ended = threading.Event(), [0], threading.Condition()
     done = [0] * len(tasks)
     total = sum(task.iterations for task in tasks)
     report, close = reporter(progress)
@@ -60,10 +61,19 @@ def run_many(
                 done[number] = now
                 report(sum(done), total)
 
-        with cancellation:
-            result = tasks[number].run(tick)
-        tick(tasks[number].iterations, 0)  # also of a run that was stopped early
-        return result
+        with ended:
+            if over.is_set():
+                raise CancelledError
+            begun[0] += 1
+        try:
+            with cancellation:
+                result = tasks[number].run(tick)
+            tick(tasks[number].iterations, 0)  # also of a run that was stopped early
+            return result
+        finally:
+            with ended:
+                begun[0] -= 1
+                ended.notify()
 
     try:
         with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -80,9 +90,13 @@ def run_many(
                     if on_result is not None:
                         on_result(number, results[number])
             except BaseException:
-                cancellation.cancel()
-                for future in futures:
-                    future.cancel()
+                # Ctrl-C while a thread starts leaves one that the pool does not know of: wait for the runs themselves.
+                with ended:
+                    over.set()
+                    cancellation.cancel()
+                    for future in futures:
+                        future.cancel()
+                    ended.wait_for(lambda: not begun[0])
                 raise
     finally:
         close()
