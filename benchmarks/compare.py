@@ -34,7 +34,7 @@ HEADING = f"{'ours':<34}{'against':<23}{'ratio':>7}  {'target':<7}{'':<7}"
 def _line(measured: Measured) -> str:
     row = measured.row
     ratio = f"{measured.ratio:.3g}x" if measured.ratio < 100 else f"{measured.ratio:.0f}x"
-    return f"{row.what:<34.33}{row.against:<23.22}{ratio:>7}  {row.target:<7}{measured.verdict:<7}".rstrip()
+    return f"{row.what:<34.33}{row.against:<23.22}{ratio:>7}  {row.target:<8}{measured.verdict:<7}".rstrip()
 
 
 def _record(measured: Measured) -> dict[str, object]:
@@ -71,7 +71,7 @@ def _print_memory(rows: Sequence[MemoryRow]) -> list[dict[str, object]]:
     for row in rows:
         units = memory.measure(row)
         verdict = "reached" if units <= row.at_most else "MISSED"
-        print(f"{row.what:<37}{row.unit:<20}{units:>7.3g}  {row.target:<7}{verdict}", flush=True)
+        print(f"{row.what:<37}{row.unit:<20}{units:>7.3g}  {row.target:<8}{verdict}", flush=True)
         found.append({"ours": row.what, "unit": row.unit, "units": units, "target": row.target, "verdict": verdict})
     return found
 
