@@ -204,6 +204,31 @@ def test_objects_with_state_are_the_run_s_own() -> None:
     assert alone.settings["loss"] == "Buffered"
 
 
+class Logged(Growing):
+    """One that cannot be copied: it holds a lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Guarded(Growing):
+    """One that refuses to be copied with an error of its own."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise ValueError("one of a kind")
+
+
+def test_an_object_that_cannot_be_copied_is_shared_and_one_that_refuses_fails() -> None:
+    settings: dict[str, Any] = {"algorithms": "sgd", "seeds": 1, **SHORT}
+    shared = Logged()
+    study = byzadmm.compare("digits", attacks=shared, **settings)
+    assert len(study.results) == 1
+    assert shared.calls == SHORT["iterations"]
+    with pytest.raises(ValueError, match="one of a kind"):
+        byzadmm.compare("digits", attacks=Guarded(), **settings)
+
+
 def test_classes_of_attacks_and_rules_and_partial_functions() -> None:
     def scaled(messages: Array, *, byzantine: list[int], scale: float, **_: Any) -> Array:
         out: Array = scale * messages[byzantine]

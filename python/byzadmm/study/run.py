@@ -159,7 +159,7 @@ def _own_copy(part: Any) -> Any:
         return part
     try:
         return copy.deepcopy(part)
-    except Exception:  # nothing says what an object that cannot be copied raises
+    except (TypeError, RuntimeError, copy.Error):  # locks and open files; tensors that are part of a computation
         return part
 
 
