@@ -139,12 +139,12 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "string",
             "see `byzadmm list algorithms`",
             "the algorithm",
-            "NAME, without -tuned at its end",
+            "NAME, without -blind or -tuned at its end",
             '"sgd"',
         ),
         "label": Key(check_string, None, "string", "any", "name in the legend", "that of the kind or rule", '"ADMM"'),
         "printed": Key(
-            check_flag, False, "boolean", "true, false", "the paper's own numbers: a search leaves them alone"
+            check_flag, False, "boolean", "true, false", "numbers of the paper or its authors: a search leaves them alone"
         ),
         "lam": Key(check_positive, REQUIRED, "number", "> 0", "weight of the TV norm (ADMM, RSA)", example="0.05"),
         "beta": Key(check_positive, REQUIRED, "number", "> 0", "penalty parameter (ADMM)", example="0.5"),

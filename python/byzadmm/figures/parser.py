@@ -13,7 +13,7 @@ from byzadmm._internal.validation import check_choice
 from byzadmm.figures._toml import Table
 from byzadmm.figures._values import QUADRATIC
 from byzadmm.figures.keys import SECTIONS, TRAINING
-from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, build_algorithm, settings_path
+from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, build_algorithm, settings_path, without_reading
 from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):
@@ -194,11 +194,12 @@ def _curves(value: Any) -> tuple[Curve, ...]:
 def _curve(name: str, table: Table) -> Curve:
     entries = catalogue.algorithms()
     kind = table.take("kind")
-    if kind is None and (kind := name.removesuffix("-tuned")) not in entries:
+    if kind is None and (kind := without_reading(name)) not in entries:
         raise ValueError(f"{table.where}kind: missing (one of {', '.join(entries)})")
     entry = entries[check_choice(kind, f"{table.where}kind", entries)]
     printed = table.take("printed")
-    added = " (printed)" if printed else " (tuned)" if name.endswith("-tuned") else ""
+    ending = name.removeprefix(without_reading(name)).removeprefix("-")
+    added = " (printed)" if printed else f" ({ending})" if ending else ""
     label, validation = table.take("label"), table.take("validation")
     given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
     table.close()

@@ -16,6 +16,7 @@ from byzadmm.study.plan import Cell
 
 __all__ = [
     "FIGURES",
+    "READINGS",
     "Case",
     "Curve",
     "Search",
@@ -24,10 +25,14 @@ __all__ = [
     "make_parts",
     "packaged_path",
     "settings_path",
+    "without_reading",
 ]
 
 #: The panels that come with the package: those of the paper in its order, and the rules under every attack.
 FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example", "rules")
+
+#: How the settings of a curve were found -> what that is called. A name that ends with "-blind" or "-tuned" says it.
+READINGS = {"printed": "printed parameters", "blind": "tuned without attack", "tuned": "tuned under attack"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Curve:
         What it is called in the legend.
     algorithm : Algorithm
     printed : bool
-        Whether its settings are those that the paper prints; a search leaves them alone.
+        Whether its settings are those of the paper or of its authors' code; a search leaves them alone.
     validation : float or None
         Final accuracy of the settings on the validation samples of the search that found them.
     """
@@ -55,6 +60,16 @@ class Curve:
     algorithm: Algorithm
     printed: bool = False
     validation: float | None = None
+
+    @property
+    def reading(self) -> str:
+        """How its settings were found: one of :data:`READINGS`."""
+        return "printed" if self.printed else "blind" if self.name.endswith("-blind") else "tuned"
+
+    @property
+    def algorithm_name(self) -> str:
+        """Its name without the reading: the curves of one algorithm share it."""
+        return without_reading(self.name)
 
     @property
     def style(self) -> str:
@@ -210,6 +225,11 @@ class Settings:
         if self.quadratic:
             return losses.Quadratic(self.quadratic["a"], self.quadratic["b"])
         return self.loss_name or "softmax"
+
+
+def without_reading(name: str) -> str:
+    """The name of a curve without the "-blind" or "-tuned" at its end."""
+    return name.removesuffix("-blind").removesuffix("-tuned")
 
 
 def packaged_path(name: str) -> Path:
