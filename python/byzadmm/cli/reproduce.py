@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from dataclasses import asdict
 from typing import Any
 
 from byzadmm._internal.progress import remark
@@ -19,8 +20,6 @@ def figures() -> Any:
 def reproduce(args: argparse.Namespace) -> int:
     """Make figures and print the table of claims."""
     names = list(args.names) or ["all"]
-    if "all" in names:
-        names = [name for name, _ in figures().available()]
     seeds = check_int(args.seeds, "seeds", low=1)
     report = figures().reproduce(
         names,
@@ -36,6 +35,7 @@ def reproduce(args: argparse.Namespace) -> int:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
         about |= {"interrupted": report.interrupted, "failed": report.failed}
         about |= {
+            "differences": [asdict(row) for row in report.differences],
             "claims": [claim.record() for claim in report.claims],
             "finals": [row for panel in report.panels.values() for row in panel.finals()],
             "files": [str(path) for path in report.paths],

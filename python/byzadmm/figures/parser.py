@@ -13,7 +13,7 @@ from byzadmm._internal.validation import check_choice
 from byzadmm.figures._toml import Table
 from byzadmm.figures._values import QUADRATIC
 from byzadmm.figures.keys import SECTIONS, TRAINING
-from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, build_algorithm, settings_path, without_reading
+from byzadmm.figures.settings import FIGURES, Curve, Published, Search, Settings, build_algorithm, settings_path, without_reading
 from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):
@@ -98,6 +98,8 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         name=path.stem,
         title=table.take("title") or path.stem,
         note=table.take("note"),
+        cause=table.take("cause"),
+        published=_published(table.take("published")),
         path=path,
         dataset=dataset,
         scale=table.take("scale"),
@@ -211,6 +213,21 @@ def _curve(name: str, table: Table) -> Curve:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{table.where.rstrip('.')}: {error}") from error
     return Curve(name, kind, label, algorithm, printed, validation)
+
+
+def _published(value: Any) -> dict[str, Published]:
+    if value is not None and not isinstance(value, dict):
+        raise TypeError("published: expected tables [published.NAME]")
+    return {name: _published_curve(name, entry) for name, entry in (value or {}).items()}
+
+
+def _published_curve(name: str, entry: Any) -> Published:
+    table = Table(entry, f"published.{name}.", SECTIONS["published.NAME"])
+    final, at, accuracy = (table.take(key) for key in ("final", "at", "accuracy"))
+    table.close()
+    if len(at) != len(accuracy) or list(at) != sorted(set(at)):
+        raise ValueError(f"{table.where}at: expected ascending iterations, one for each of accuracy; got {at}")
+    return Published(final, tuple(at), accuracy)
 
 
 def _search(value: Any) -> Search | None:

@@ -1,0 +1,135 @@
+"""Published curves: the points of the settings files, or the whole curves where the data folder has them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byzadmm.datasets._files import search_path
+from byzadmm.figures.settings import Published, Settings
+from byzadmm.results import final_accuracy
+
+if TYPE_CHECKING:
+    from byzadmm.figures.panel import Panel
+
+__all__ = ["CURVES", "Difference", "differences", "differences_table", "published_curves"]
+
+#: The file of whole curves, below a data folder: figure -> algorithm -> "iterations" and "accuracy".
+CURVES = os.path.join("published", "curves.json")
+
+
+def published_curves(settings: Settings, data_dir: Any = None) -> dict[str, Published]:
+    """What to compare a panel with, by :attr:`Curve.algorithm_name`, up to the end of its runs.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its ``[published.NAME]`` tables say which curves there are.
+    data_dir : path, optional
+        Where the data is: a file ``published/curves.json`` there has the whole curves of the paper's panels.
+
+    Examples
+    --------
+    >>> from byzadmm import figures
+    >>> from byzadmm.figures.published import published_curves
+    >>> published_curves(figures.load_settings("fig1a"))["admm"].final
+    0.9151
+    """
+    whole = _whole(settings.figure, data_dir) if settings.published and settings.packaged else {}
+    return {
+        name: _cut(whole[name], settings.iterations) if name in whole else known
+        for name, known in settings.published.items()
+    }
+
+
+def _whole(figure: str, data_dir: Any) -> dict[str, Mapping[str, Any]]:
+    """The curves of a figure in the first data folder that has the file; none if it is another kind of file."""
+    for folder in search_path(data_dir):
+        try:
+            with open(folder / CURVES, encoding="utf-8") as file:
+                found = json.load(file)[figure]
+            curves = {f"admm:{name}" if name.startswith("lam=") else name: found[name] for name in found}
+            return {name: curve for name, curve in curves.items() if len(curve["iterations"]) == len(curve["accuracy"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return {}
+
+
+def _cut(curve: Mapping[str, Any], end: int) -> Published:
+    k, accuracy = np.array(curve["iterations"]), np.array(curve["accuracy"], float)
+    k, accuracy = k[k <= end], accuracy[k <= end]
+    return Published(float(final_accuracy(k, accuracy)), tuple(k.tolist()), tuple(accuracy.tolist()))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One of our curves beside the published one.
+
+    Attributes
+    ----------
+    figure, algorithm, label : str
+    ours, published : float
+        Final accuracies, ours averaged over the seeds.
+    spread : float
+        Standard deviation of ours over the seeds.
+    along : float
+        Mean absolute difference of the curves, over the published points after the start.
+    points : int
+        How many those are.
+    """
+
+    figure: str
+    algorithm: str
+    label: str
+    ours: float
+    published: float
+    spread: float
+    along: float
+    points: int
+
+    @property
+    def final(self) -> float:
+        """Ours minus published, at the end."""
+        return self.ours - self.published
+
+
+def differences(panel: Panel) -> list[Difference]:
+    """Ours minus published for every published curve of a panel, with the printed parameters."""
+    found = []
+    printed = panel.settings.read("printed")
+    for name, known in panel.published.items():
+        if name not in printed:
+            continue
+        curve = printed[name]
+        values = panel.values[0, curve.name]
+        finals = np.asarray(final_accuracy(panel.iterations, values))
+        k = np.array(known.iterations)
+        ours = np.interp(k, panel.iterations, values.mean(axis=0))
+        along = np.abs(ours - known.accuracy)[k > 0]
+        spread = float(finals.std(ddof=1)) if len(finals) > 1 else 0.0
+        about = (panel.name, name, curve.plain_label, float(finals.mean()), known.final, spread)
+        found.append(Difference(*about, float(along.mean()), len(along)))
+    return found
+
+
+def differences_table(found: list[Difference], *, markdown: bool = False) -> str:
+    """Ours beside the published numbers as text of at most 80 columns, or in Markdown."""
+    head = ("figure", "algorithm", "ours", "published", "difference", "along the axis")
+    rows = [
+        (row.figure, row.label, f"{row.ours:.4f} ± {row.spread:.4f}", f"{row.published:.4f}", f"{row.final:+.4f}",
+         f"{row.along:.4f}")
+        for row in found
+    ]  # fmt: skip
+    if markdown:
+        lines = ["| " + " | ".join(head) + " |", "|---|---|---:|---:|---:|---:|"]
+        return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(f"{text:<{w}}" if i < 2 else f"{text:>{w}}" for i, (text, w) in enumerate(zip(row, widths, strict=True)))
+        for row in [head, *rows]
+    )
