@@ -10,7 +10,7 @@ import pytest
 
 from byzadmm import ADMM, SGD, aggregators, datasets, figures, steps
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import FIGURES, make_parts, settings_path
+from byzadmm.figures.settings import FIGURES, PAPER, make_parts, settings_path
 from support.panels import DIGITS
 
 
@@ -18,17 +18,49 @@ from support.panels import DIGITS
 def test_every_panel_loads(name: str) -> None:
     settings = figures.load_settings(name)
     assert settings.name == name
-    if settings.heat_map:
+    if settings.heat_map or settings.quadratic:
         return
-    assert settings.iterations // settings.eval_every >= 40
-    if settings.quadratic:
-        assert [curve.name for curve in settings.curves] == ["admm", "rsa"]
-    elif settings.sweep:
-        assert [curve.algorithm.lam for curve in settings.all_curves()] == list(settings.sweep)
-    else:
-        names = {curve.name for curve in settings.curves}
-        assert names == {"admm", "admm-tuned", "rsa", "ideal", "sgd", "geometric-median", "median"}
-        assert [curve.name for curve in settings.curves if curve.printed] == ["admm"]
+    assert settings.cause
+    every = {"admm", "rsa", "ideal", "geometric-median", "median"} | ({"sgd"} if settings.n_byzantine else set())
+    for reading in ("printed", "blind", "tuned"):
+        curves = settings.read(reading)
+        if settings.sweep:
+            assert [curve.algorithm.lam for curve in curves.values()] in ([], list(settings.sweep))
+        else:
+            assert set(curves) in (set(), every, every - {"sgd"}, {"ideal"})
+            assert not curves or curves["ideal"].algorithm.ideal
+    if name in PAPER:
+        assert settings.readings()[0] == "printed"
+        assert set(settings.published) <= set(settings.read("printed"))
+        assert all(settings.iterations % settings.eval_every == 0 == at % settings.eval_every
+                   for curve in settings.published.values() for at in curve.iterations)  # fmt: skip
+
+
+def test_readings(digits: Path) -> None:
+    one = figures.load_settings(digits)
+    assert one.readings() == ()
+    assert one.read("printed")["admm"].printed
+    assert one.read("tuned")["admm"].name == "admm-tuned"
+    assert one.read("printed").keys() == one.read("tuned").keys()
+    assert one.read("blind") == {}
+    more = '''
+[algorithms.ideal-blind]
+step = { power = 2.0 }
+
+[algorithms.median-blind]
+step = { power = 3.0 }
+'''
+    digits.write_text(DIGITS + more)
+    two = figures.load_settings(digits)
+    assert two.readings() == ("blind", "tuned")
+    assert set(two.read("blind")) == {"ideal", "median"}
+    assert two.read("blind")["median"].label == "Median (blind)"
+    assert two.read("blind")["median"].plain_label == "Median"
+    assert two.read("tuned")["median"].name == "median"
+    assert two.read("printed").keys() == {"admm"}
+    digits.write_text(DIGITS.replace("[algorithms.ideal]", "[algorithms.ideal-blind]") + more.replace("ideal", "rsa", 1)
+                      .replace("step = { power = 2.0 }", "lam = 1.0\nstep = { power = 2.0 }"))  # fmt: skip
+    assert figures.load_settings(digits).read("tuned")["ideal"].name == "ideal-blind"
 
 
 @pytest.mark.parametrize(
@@ -40,8 +72,9 @@ def test_every_panel_loads(name: str) -> None:
         ("fig2b", 8, 0.5, 0.3, (6, 100), (0.3, 100)),
         ("fig4a", 0, 0.5, 0.5, (10, 10), (0.5, 10)),
         ("fig4b", 0, 0.5, 0.3, (6, 10), (0.3, 10)),
-        ("fig3a", 4, 0.8, 0.2, (4, 10), (0.2, 10)),
-        ("fig3b", 8, 0.5, 3, (60, 500), (3, 500)),
+        # F/m: lam, beta and rho times m, steps divided by m.
+        ("fig3a", 4, 20 * 0.8, 20 * 0.2, (20 * 4, 20 * 10), (20 * 0.2, 20 * 10)),
+        ("fig3b", 8, 20 * 0.5, 20 * 3, (20 * 60, 20 * 500), (20 * 3, 20 * 500)),
     ],
 )
 def test_the_printed_numbers_are_the_papers(
@@ -50,7 +83,8 @@ def test_the_printed_numbers_are_the_papers(
     settings = figures.load_settings(name)
     expected = ADMM(lam=lam, beta=beta, master_step=steps.inv_sqrt(*master), worker_step=steps.inv_sqrt(*worker))
     assert settings.curves[0].algorithm == expected
-    assert (settings.n_workers, settings.n_byzantine, settings.batch_size, settings.rho) == (20, q, 32, 0.01)
+    assert (settings.n_workers, settings.n_byzantine, settings.batch_size) == (20, q, 32)
+    assert settings.rho == (20 * 0.01 if name.startswith("fig3") else 0.01)
 
 
 def test_available_lists_every_panel_with_its_title() -> None:

@@ -98,8 +98,7 @@ def draw_overview(panels: Sequence[Panel], path: Path) -> list[Path]:
     figure.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=9, handlelength=3
     )
-    seeds = max(panel.seeds for panel in panels)
-    figure.suptitle(f"thick: ours, printed parameters, mean and range over {seeds} seeds; thin: published", fontsize=10)
+    figure.suptitle(f"{_key(panels)}; printed parameters", fontsize=10)
     return _save(figure, path)
 
 
@@ -111,28 +110,49 @@ def _save(figure: Figure, path: Path) -> list[Path]:
 
 
 def _draw_readings(panel: Panel) -> Figure:
-    """A plot for each reading, its legend below: final accuracies, the published ones in brackets."""
+    """A column for each reading: all of the curves, the good ones enlarged, and a legend with final accuracies."""
     readings = panel.settings.readings()
     rows = -(-max(len(panel.settings.read(reading)) for reading in readings) // 2)
-    figure = Figure(figsize=(4.6 * len(readings), 4.1 + 0.2 * rows), layout="constrained")
+    figure = Figure(figsize=(4.6 * len(readings), 7.0 + 0.2 * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    looks = _looks(panel)
-    for ax, reading in zip(figure.subplots(1, len(readings), sharey=True), readings, strict=True):
-        for place, (name, curve) in enumerate(panel.settings.read(reading).items()):
-            known = panel.published.get(name)
-            final = f"{curve.plain_label}: {panel.final_of(0, curve.name)['mean']:.3f}"
-            label = final + (f" ({known.final:.3f})" if known else "")
-            _draw_curve(panel, 0, ax, curve, looks[curve.name], place=place, label=label)
-            _draw_published(panel, ax, name, looks[curve.name])
-        ax.set_title(READINGS[reading], fontsize=10)
-        _frame(panel, ax, panel.iterations)
-        ax.set_xlabel("iterations")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8, handlelength=3, frameon=False)
-    figure.axes[0].set_ylabel("top-1 accuracy")
-    thin = "; thin lines, (numbers): published" if panel.published else ""
-    figure.suptitle(f"{literal(panel.study.title)}\nthick: ours, mean and range over {panel.seeds} seed(s){thin}",
-                    fontsize=11)  # fmt: skip
+    looks, limits = _looks(panel), _enlarged(panel)
+    columns = figure.subplots(2, len(readings), sharex=True, sharey="row", height_ratios=(1, 1.2)).T
+    for column, reading in zip(columns, readings, strict=True):
+        for ax in column:
+            for place, (name, curve) in enumerate(panel.settings.read(reading).items()):
+                known = panel.published.get(name)
+                final = f"{curve.plain_label}: {panel.final_of(0, curve.name)['mean']:.3f}"
+                label = final + (f" ({known.final:.3f})" if known else "")
+                _draw_curve(panel, 0, ax, curve, looks[curve.name], place=place, label=label)
+                _draw_published(panel, ax, name, looks[curve.name])
+            _frame(panel, ax, panel.iterations)
+        above, below = column
+        above.set_title(READINGS[reading], fontsize=10)
+        below.set_ylim(*limits)
+        below.set_yticks([tick for tick in np.arange(0, 1.001, 0.02 if limits[1] - limits[0] < 0.25 else 0.1)
+                          if limits[0] <= tick <= limits[1]])  # fmt: skip
+        below.set_xlabel("iterations")
+        below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, handlelength=3, frameon=False)
+    for ax, word in zip(columns[0], ("", ", enlarged"), strict=True):
+        ax.set_ylabel(f"top-1 accuracy{word}")
+    figure.suptitle(f"{literal(panel.study.title)}\n{_key([panel])}; numbers: final accuracy, (published)", fontsize=11)
     return figure
+
+
+def _key(panels: Sequence[Panel]) -> str:
+    """What thick and thin lines are."""
+    seeds = max(panel.seeds for panel in panels)
+    ours = f"thick: ours, mean and range over {seeds} seeds" if seeds > 1 else "thick: ours"
+    return ours + ("; thin: published" if any(panel.published for panel in panels) else "")
+
+
+def _enlarged(panel: Panel) -> tuple[float, float]:
+    """The range of accuracies in which the algorithms end that do not fail."""
+    finals = [panel.final_of(0, curve.name) for curve in panel.curves]
+    ends = [end["mean"] for end in finals] + [known.final for known in panel.published.values()]
+    good = [end for end in ends if end > 2 / 3 * max(ends)]
+    highest = max([end["high"] for end in finals] + good)
+    return max(0.0, min(good) - 0.04), min(1.0, highest + 0.01)
 
 
 def _draw_plots(panel: Panel) -> Figure:

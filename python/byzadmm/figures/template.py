@@ -88,8 +88,8 @@ def _absent(section: str, names: list[str]) -> list[str]:
 
 
 def _beside(line: str, comment: str) -> str:
-    """The line with a comment at its end, or before it if it is long; one that it has already is kept."""
+    """The line with a comment at its end, or before it if it is long or goes on; one that it has already is kept."""
     line, _, own = line.partition("  # ")
     comment = f"{comment} ({own})" if own else comment
     whole = f"{line:<{_COLUMN - 2}}  # {comment}"
-    return whole if len(whole) <= _WIDTH else f"# {comment}\n{line}"
+    return whole if len(whole) <= _WIDTH and not line.endswith("\\") else f"# {comment}\n{line}"
