@@ -176,9 +176,7 @@ def bias_figure(path: Path) -> None:
                 x0 = found[q, name, scale]
                 faces = {"markerfacecolor": "none"} if marker == "o" else {}
                 size = 6 if marker == "o" else 4
-                left.plot(
-                    np.repeat(LAMBDAS, CENTERS.size), x0.ravel(), marker, color=colour, markersize=size, **faces
-                )
+                left.plot(np.repeat(LAMBDAS, CENTERS.size), x0.ravel(), marker, color=colour, markersize=size, **faces)
     handles = [
         mpl.lines.Line2D([], [], color=BLUE, label="predicted, q = 8"),
         mpl.lines.Line2D([], [], color=ORANGE, linestyle=(0, (6, 2)), label="predicted, q = 4"),

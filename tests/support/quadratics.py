@@ -126,6 +126,4 @@ def flipped(algorithm: Algorithm, loss: losses.Quadratic, *, q: int, scale: floa
     given: dict[str, Any] = {"rho": 0.0, "dtype": "float64", "threads": 1, "record": "trajectory"}
     given |= changes
     given = {"eval_every": given["iterations"]} | given
-    return simulate(
-        None, None, algorithm=algorithm, attack=attacks.SignFlip(scale), n_byzantine=q, loss=loss, **given
-    )
+    return simulate(None, None, algorithm=algorithm, attack=attacks.SignFlip(scale), n_byzantine=q, loss=loss, **given)
