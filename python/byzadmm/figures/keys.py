@@ -144,7 +144,11 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "label": Key(check_string, None, "string", "any", "name in the legend", "that of the kind or rule", '"ADMM"'),
         "printed": Key(
-            check_flag, False, "boolean", "true, false", "numbers of the paper or its authors: a search leaves them alone"
+            check_flag,
+            False,
+            "boolean",
+            "true, false",
+            "numbers of the paper or its authors: a search leaves them alone",
         ),
         "lam": Key(check_positive, REQUIRED, "number", "> 0", "weight of the TV norm (ADMM, RSA)", example="0.05"),
         "beta": Key(check_positive, REQUIRED, "number", "> 0", "penalty parameter (ADMM)", example="0.5"),
@@ -227,9 +231,16 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "first_k": Key(check_natural, 1, "integer", ">= 0", "number of the first iteration in steps and attacks"),
     },
     "tuning": {
-        "budget": Key(check_count, REQUIRED, "integer", ">= 1", "trials per algorithm", example="24"),
+        "budget": Key(
+            check_count,
+            REQUIRED,
+            "integer",
+            ">= 1",
+            "trials per searched setting: ADMM has 3, RSA 2, SGD 1",
+            example="12",
+        ),
         "seed": Key(check_natural, 0, "integer", ">= 0", "seed of the search"),
-        "iterations": Key(check_count, REQUIRED, "integer", ">= 1", "length of a trial", example="500"),
+        "iterations": Key(check_count, None, "integer", ">= 1", "length of a trial", "that of the panel", "500"),
         "step": Key(
             check_range,
             None,
