@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzadmm import catalogue, datasets, figures
+from byzadmm import datasets, figures
 from byzadmm.figures import tuning
 from byzadmm.figures.settings import settings_path
+from byzadmm.study.boxes import Scales
 from support.panels import DIGITS
 
 
@@ -99,13 +100,16 @@ def test_tune_some_algorithms_in_place(digits: Path) -> None:
         figures.tune(digits, algorithms=["rsa"], budget=3, progress=False)
 
 
-def test_ranges_that_the_file_does_not_give_are_the_catalogues(digits: Path) -> None:
+def test_ranges_that_the_file_does_not_give_are_derived_from_the_data(digits: Path) -> None:
     digits.write_text(DIGITS.replace("slope = [0.5, 5.0]\n", "").replace("beta = [0.1, 1.0]\n", ""))
     tuned = figures.tune(digits, algorithms=["admm-tuned"], budget=1, progress=False)
-    usual = catalogue.PRESETS["digits"].ranges()
-    searched = json.loads(tuned.journal.read_text())["search"]["ranges"]
-    assert searched == {"step": [0.01, 10.0], "lam": [0.01, 1.0]} | {key: list(usual[key]) for key in ("beta", "slope")}
-    assert usual["slope"][0] <= tuned.best["admm-tuned"]["slope"] <= usual["slope"][1]
+    head = json.loads(tuned.journal.read_text())["search"]
+    usual = Scales(head["gradient"], head["weight"]).ranges()
+    assert head["weight"] == pytest.approx(0.25, rel=0.01), "digits: 1/sqrt(16)"
+    expected = {"step": [0.01, 10.0], "lam": [0.01, 1.0]}
+    assert head["ranges"] == expected | {key: list(usual[key]) for key in ("slope/lam", "beta/slope")}
+    best = tuned.best["admm-tuned"]
+    assert 0.9 * usual["slope/lam"][0] <= best["slope"] / best["lam"] <= 1.1 * usual["slope/lam"][1]
 
 
 def _original(digits: Path) -> figures.Settings:
@@ -135,6 +139,10 @@ def test_tuning_errors(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         figures.tune(digits, check=True)
     with pytest.raises(ValueError, match=r"example.toml: tuning: missing"):
         figures.tune("example")
+    text = settings_path("example").read_text() + "\n[tuning]\nbudget = 1\n"
+    digits.with_name("toy.toml").write_text(text)
+    with pytest.raises(ValueError, match=r"toy.toml: tuning: needs a data set, of which samples are set aside"):
+        figures.tune(digits.with_name("toy.toml"))
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "tried", lambda *arguments: None)
         with pytest.raises(TypeError, match="algorithm: expected ADMM, RSA, SGD or"):

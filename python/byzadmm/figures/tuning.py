@@ -19,13 +19,14 @@ import numpy as np
 from byzadmm import catalogue, simulate_many
 from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.validation import check_int
-from byzadmm.datasets import Dataset
 from byzadmm.figures._files import write_text
 from byzadmm.figures._journal import Journal, dimensions, replace_number, replace_table
 from byzadmm.figures.parser import load_settings
 from byzadmm.figures.settings import FIGURES, READINGS, Curve, Search, Settings, make_parts
 from byzadmm.results import Result
-from byzadmm.study.search import SIDES, Trial, propose, rounds, tried, validation_split
+from byzadmm.study.boxes import measure, merge
+from byzadmm.study.run import make_loss
+from byzadmm.study.search import ROUNDS, Trial, round_of_trials, tried, validation_split
 
 __all__ = ["Tuned", "tune", "validation_split"]
 
@@ -82,8 +83,8 @@ def tune(
 
     The score is the final accuracy on the validation samples. ADMM's steps are ``1/(m beta + slope sqrt k)`` at the
     master and ``1/(beta + slope sqrt k)`` at the workers, the form of all steps in the paper; the others' are
-    ``step/sqrt k``. Ranges that the ``[tuning]`` table of the file does not give are those of the catalogue
-    (:meth:`byzadmm.catalogue.Preset.ranges`) for the data.
+    ``step/sqrt k``. Ranges that the ``[tuning]`` table of the file does not give are derived from the workers'
+    gradients (:meth:`byzadmm.study.boxes.Scales.ranges`).
 
     Parameters
     ----------
@@ -139,10 +140,16 @@ def tune(
         prepare(file, "out")
     under = replace(settings, attacks=(None,), n_byzantine=0) if blind else settings
     dataset = catalogue.load_dataset(settings.dataset, data_dir=data_dir, scale=settings.scale)
-    measured = _measured(dataset, search)
-    journal = Journal(path, chosen, _describe(under, search) | measured)
     dataset = validation_split(dataset, search.seed)
-    _search(under, search, chosen, dataset, journal, progress)
+    runs = under.arguments() | {
+        "dataset": dataset,
+        "parts": make_parts(under, dataset, search.seed),
+        "attack": under.attacks[0],
+        "n_byzantine": under.n_byzantine,
+        "seed": search.seed,
+    }
+    journal = Journal(path, chosen, _describe(under, search) | _measured(runs, search))
+    _search(runs, chosen, journal, progress)
     text = (target if _same_panel(target, settings) else settings.path).read_text(encoding="utf-8")
     for curve in chosen:
         text = replace_table(text, curve, journal.best(curve.name), settings.n_workers)
@@ -193,13 +200,15 @@ def _same_panel(target: Path, settings: Settings) -> bool:
     return plain == settings and [curve.name for curve in there.curves] == [curve.name for curve in settings.curves]
 
 
-def _measured(dataset: Dataset, search: Search) -> dict[str, Any]:
-    """The entries of a journal's head that depend on the numbers of the data."""
-    every = dict.fromkeys(key for entry in catalogue.algorithms().values() for key in entry.tuned)
-    ranges = dict(search.ranges)
-    if any(key not in ranges for key in every):
-        ranges = {**catalogue.preset_for(dataset).ranges(), **ranges}
-    return {"ranges": {key: list(ends) for key, ends in ranges.items()}}
+def _measured(runs: dict[str, Any], search: Search) -> dict[str, Any]:
+    """What a search depends on and the data says: the ranges that the file does not give, and what they come from."""
+    scales = measure(make_loss(runs))
+    ranges = merge(scales.ranges(), search.ranges)
+    return {
+        "gradient": scales.gradient,
+        "weight": scales.weight,
+        "ranges": {name: list(ends) for name, ends in ranges.items()},
+    }
 
 
 def _describe(settings: Settings, search: Search) -> dict[str, Any]:
@@ -223,40 +232,19 @@ def _describe(settings: Settings, search: Search) -> dict[str, Any]:
     }
 
 
-def _search(
-    settings: Settings,
-    search: Search,
-    chosen: list[Curve],
-    dataset: Dataset,
-    journal: Journal,
-    progress: bool,
-) -> None:
+def _search(runs: dict[str, Any], chosen: list[Curve], journal: Journal, progress: bool) -> None:
     """All trials that the journal does not have, round after round, those of all algorithms side by side."""
-    iterations = journal.about["iterations"]
-    common = settings.arguments() | {
-        "dataset": dataset,
-        "parts": make_parts(settings, dataset, search.seed),
-        "attack": settings.attacks[0],
-        "n_byzantine": settings.n_byzantine,
-        "iterations": iterations,
-        "eval_every": max(1, iterations // _EVALUATIONS),
-        "seed": search.seed,
-    }
-    for turn, side in enumerate(SIDES):
+    about, n_workers = journal.about, len(runs["parts"])
+    length = {"iterations": about["iterations"], "eval_every": max(1, about["iterations"] // _EVALUATIONS)}
+    for turn in range(len(ROUNDS)):
         wanted: list[tuple[Curve, int, Trial]] = []
         for curve in chosen:
-            names = dimensions(curve)
-            ends = [0, *rounds(search.budget * len(names))]
-            known = journal.trials.get(curve.name, {})
-            # The box depends on finished rounds only, so that an interrupted round is resumed with the same trials.
-            before = [known[str(number)] for number in range(ends[turn])]
-            center = max(before, key=lambda trial: trial["accuracy"]) if before else None
-            for number in range(ends[turn], ends[turn + 1]):
-                if str(number) not in known:
-                    trial = propose(names, journal.about["ranges"], number, side, center, search.seed)
-                    wanted.append((curve, number, trial))
+            names, known = dimensions(curve), journal.trials.get(curve.name, {})
+            done = [known[number] for number in sorted(known, key=int)]
+            made = round_of_trials(names, about["ranges"], turn, about["budget"], done, about["seed"], "accuracy")
+            wanted += [(curve, number, trial) for number, trial in made.items() if str(number) not in known]
         configs = [
-            common | {"algorithm": tried(curve.algorithm, trial, settings.n_workers)} for curve, _, trial in wanted
+            runs | length | {"algorithm": tried(curve.algorithm, trial, n_workers)} for curve, _, trial in wanted
         ]
 
         def keep(which: int, result: Result | Exception, wanted: list[tuple[Curve, int, Trial]] = wanted) -> None:
