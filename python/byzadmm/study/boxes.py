@@ -14,7 +14,7 @@ __all__ = ["MULTIPLES", "Scales", "measure", "merge"]
 #: Range of a search -> its lowest and highest multiple of the unit that :meth:`Scales.ranges` gives it. "slope/lam" is
 #: the range of slope for lam = 1, "beta/slope" that of beta for slope = 1.
 MULTIPLES = {
-    "step": (0.2, 100.0),
+    "step": (0.04, 100.0),
     "lam": (0.002, 2.0),
     "slope/lam": (0.004, 400.0),
     "beta/slope": (0.002, 2.0),
@@ -50,7 +50,8 @@ class Scales:
         hence larger gradients. A step of ``X/G`` moves the model by about one useful weight. ADMM's slope goes with
         ``lam/X``: a dual at its bound moves a worker's model by ``lam/slope``, which is 1/400 to 250 useful weights;
         its beta goes with the slope, for the two are summed in the step. Data with columns of very different sizes
-        (raw COVERTYPE) have good settings near one end of the boxes, hence their three decades and more.
+        (raw COVERTYPE), and the coordinate-wise median of workers with few labels, have good settings near one end of
+        the boxes, hence their three decades and more.
 
         Returns
         -------
@@ -61,7 +62,7 @@ class Scales:
         --------
         >>> from byzadmm.study.boxes import Scales
         >>> Scales(gradient=6.2, weight=0.00042).ranges()["step"]
-        (1.35e-05, 0.00677)
+        (2.71e-06, 0.00677)
         """
         units = {
             "step": self.weight / self.gradient,
