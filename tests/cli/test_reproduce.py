@@ -48,7 +48,9 @@ def test_tune(call, figures):
     ended = call("tune", "fig1a", "--quiet", *words)
     assert (ended.code, ended.out, ended.err) == (0, "admm 0.9\n", "")
     options = {"algorithms": ["rsa", "median"], "budget": 4, "seed": 2, "data_dir": "d", "out": "a.toml"}
-    assert figures.calls == [(("fig1a",), options | {"check": False, "progress": False})]
+    assert figures.calls == [(("fig1a",), options | {"blind": False, "check": False, "progress": False})]
+    call("tune", "fig1a", "--blind")
+    assert figures.calls[1][1]["blind"] is True
 
 
 def test_tune_check_that_differs(call, figures):

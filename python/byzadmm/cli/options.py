@@ -133,7 +133,8 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     """Those of ``tune``."""
     parser.add_argument("name", metavar="FIGURE|FILE.toml", help="a figure, or a settings file of your own")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--budget", type=int, metavar="N", help="trials per algorithm (that of the file)")
+    parser.add_argument("--blind", action="store_true", help="tune the tables NAME-blind, without attack")
+    parser.add_argument("--budget", type=int, metavar="N", help="trials per setting searched (that of the file)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the search (that of the file)")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")

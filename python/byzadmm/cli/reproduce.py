@@ -58,6 +58,7 @@ def tune(args: argparse.Namespace) -> int:
         found = figures().tune(
             args.name,
             algorithms=args.algorithms,
+            blind=args.blind,
             budget=args.budget,
             seed=args.seed,
             data_dir=args.data_dir,

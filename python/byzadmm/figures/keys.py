@@ -244,7 +244,14 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "first_k": Key(check_natural, 1, "integer", ">= 0", "number of the first iteration in steps and attacks"),
     },
     "tuning": {
-        "budget": Key(check_count, REQUIRED, "integer", ">= 1", "trials per algorithm", example="24"),
+        "budget": Key(
+            check_count,
+            REQUIRED,
+            "integer",
+            ">= 1",
+            "trials per searched setting: ADMM has 3, RSA 2, SGD 1",
+            example="12",
+        ),
         "seed": Key(check_natural, 0, "integer", ">= 0", "seed of the search"),
         "iterations": Key(check_count, None, "integer", ">= 1", "length of a trial", "that of the panel", "500"),
         "step": Key(

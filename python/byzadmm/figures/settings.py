@@ -111,11 +111,22 @@ class Published:
 
 @dataclass(frozen=True)
 class Search:
-    """How ``tune`` searches: trials per algorithm, seed, iterations of a trial, and the ranges that the file gives."""
+    """How ``tune`` searches.
+
+    Attributes
+    ----------
+    budget : int
+        Trials per searched setting: ADMM has three of them, RSA two, SGD with any rule one.
+    seed : int
+    iterations : int or None
+        Length of a trial; None: that of the panel.
+    ranges : dict
+        Those that the file gives: setting -> lowest and highest.
+    """
 
     budget: int
     seed: int
-    iterations: int
+    iterations: int | None
     ranges: Mapping[str, tuple[float, float]]
 
 
