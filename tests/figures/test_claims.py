@@ -43,11 +43,7 @@ def curves(name: str, **changes: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 def claim_of(name: str, **columns: dict[str, np.ndarray[Any, Any]]) -> claims.Claim:
     """The claim about a figure; readings -> curves."""
-    made = {
-        reading: lambda thresholds, values=values: words.Curves(TIMES, values, thresholds)
-        for reading, values in columns.items()
-    }
-    return claims.check_curves(name, made)
+    return claims.check_curves(name, {reading: words.Curves(TIMES, values) for reading, values in columns.items()})
 
 
 @pytest.mark.parametrize("name", GOOD)

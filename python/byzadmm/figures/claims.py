@@ -210,39 +210,37 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
     return sorted(found, key=lambda claim: (claim.figure in VARIANTS, claim.number, claim.figure))
 
 
-def _columns(panel: Panel) -> dict[str, Callable[..., Curves]]:
-    """The curves of every reading, as a function of the thresholds."""
-    found = {}
-    if panel.published:
-        found["published"] = lambda thresholds: _of_published(panel.published, thresholds)
+def _columns(panel: Panel) -> dict[str, Curves]:
+    """The curves of every reading."""
+    found = {"published": _of_published(panel.published)} if panel.published else {}
     for reading in READINGS:
-        curves = panel.settings.read(reading)
-        if curves:
-            values = {name: panel.values[0, curve.name] for name, curve in curves.items()}
-            found[reading] = lambda thresholds, values=values: Curves(panel.iterations, values, thresholds)
+        values = {name: panel.values[0, curve.name] for name, curve in panel.settings.read(reading).items()}
+        if values:
+            found[reading] = Curves(panel.iterations, values)
     return found
 
 
-def _complete(figure: str, curves: Callable[..., Curves]) -> bool:
+def _complete(figure: str, curves: Curves) -> bool:
     needed = _NEEDED | ({"sgd"} if "SGD" in CLAIMS[figure][1] else set())
-    return needed <= set(curves(STRICT).values)
+    return needed <= set(curves.values)
 
 
-def _of_published(known: Mapping[str, Published], thresholds: Any) -> Curves:
+def _of_published(known: Mapping[str, Published]) -> Curves:
     """Published curves on one axis; the one that is called SGD where there is no Ideal stands for it."""
     k = np.array(max((curve.iterations for curve in known.values()), key=len))
     values = {name: np.interp(k, curve.iterations, curve.accuracy)[None] for name, curve in known.items()}
     finals = {name: curve.final for name, curve in known.items()}
     if "ideal" not in values and "sgd" in values:
         values["ideal"], finals["ideal"] = values["sgd"], finals["sgd"]
-    return Curves(k, values, thresholds, finals)
+    return Curves(k, values, finals=finals)
 
 
-def check_curves(figure: str, columns: Mapping[str, Callable[..., Curves]], name: str | None = None) -> Claim:
-    """The claim about ``figure``; ``columns``: reading -> its curves for given thresholds; ``name`` of the panel."""
+def check_curves(figure: str, columns: Mapping[str, Curves], name: str | None = None) -> Claim:
+    """The claim about ``figure``; ``columns``: reading -> its curves; ``name``: that of the panel."""
     number, text, rule = CLAIMS[figure]
     parts, strict = (
-        {reading: rule(curves(thresholds)) for reading, curves in columns.items()} for thresholds in (CALIBRATED, STRICT)
+        {reading: rule(curves.under(thresholds)) for reading, curves in columns.items()}
+        for thresholds in (CALIBRATED, STRICT)
     )
     return Claim(number, name or figure, text, parts, strict)
 

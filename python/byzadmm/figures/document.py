@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ def _fill(report: Report, wanted: str, command: str) -> str:
     name, *arguments = wanted.split()
     if name == "final":
         return _final(report, *arguments)
-    blocks = {
+    blocks: dict[str, Callable[[], str]] = {
         "about": lambda: _about(report, command),
         "summary": lambda: _summary(report),
         "verdicts": lambda: _verdicts(report.claims),

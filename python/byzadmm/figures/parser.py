@@ -13,7 +13,16 @@ from byzadmm._internal.validation import check_choice
 from byzadmm.figures._toml import Table
 from byzadmm.figures._values import QUADRATIC
 from byzadmm.figures.keys import SECTIONS, TRAINING
-from byzadmm.figures.settings import FIGURES, Curve, Published, Search, Settings, build_algorithm, settings_path, without_reading
+from byzadmm.figures.settings import (
+    FIGURES,
+    Curve,
+    Published,
+    Search,
+    Settings,
+    build_algorithm,
+    settings_path,
+    without_reading,
+)
 from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):

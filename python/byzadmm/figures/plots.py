@@ -128,11 +128,10 @@ def _draw_readings(panel: Panel) -> Figure:
             _frame(panel, ax, panel.iterations)
         above, below = column
         above.set_title(READINGS[reading], fontsize=10)
+        below.set_yticks(np.linspace(0, 1, 51 if limits[1] - limits[0] < 0.25 else 11))
         below.set_ylim(*limits)
-        below.set_yticks([tick for tick in np.arange(0, 1.001, 0.02 if limits[1] - limits[0] < 0.25 else 0.1)
-                          if limits[0] <= tick <= limits[1]])  # fmt: skip
         below.set_xlabel("iterations")
-        below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, handlelength=3, frameon=False)
+        below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, frameon=False)
     for ax, word in zip(columns[0], ("", ", enlarged"), strict=True):
         ax.set_ylabel(f"top-1 accuracy{word}")
     figure.suptitle(f"{literal(panel.study.title)}\n{_key([panel])}; numbers: final accuracy, (published)", fontsize=11)

@@ -129,7 +129,9 @@ def differences_table(found: list[Difference], *, markdown: bool = False) -> str
         lines = ["| " + " | ".join(head) + " |", "|---|---|---:|---:|---:|---:|"]
         return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(f"{text:<{w}}" if i < 2 else f"{text:>{w}}" for i, (text, w) in enumerate(zip(row, widths, strict=True)))
-        for row in [head, *rows]
-    )
+
+    def line(row: tuple[str, ...]) -> str:
+        cells = zip(row, widths, ("<", "<", ">", ">", ">", ">"), strict=True)
+        return "  ".join(f"{text:{side}{width}}" for text, width, side in cells)
+
+    return "\n".join(line(row) for row in [head, *rows])

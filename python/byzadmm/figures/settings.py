@@ -36,7 +36,10 @@ __all__ = [
 #: The panels of the paper, in its order.
 PAPER = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example")
 #: The same with one thing changed: the attack as the text has it, a longer run, standardized columns.
-VARIANTS = ("fig1a-std100", "fig1b-std100", "fig2a-long", "fig1b-standard", "fig2b-standard", "fig4b-standard", "fig5b-standard")
+VARIANTS = (
+    *("fig1a-std100", "fig1b-std100", "fig2a-long"),
+    *("fig1b-standard", "fig2b-standard", "fig4b-standard", "fig5b-standard"),
+)
 #: The panels that come with the package: all of the above, and the rules under every attack.
 FIGURES = (*PAPER, *VARIANTS, "rules")
 
@@ -138,7 +141,7 @@ class Settings:
     None is "no attack". ``sweep`` lists the values of ``lam`` with
     which every ADMM of the file is run. ``heat_map`` lists the number of Byzantine workers and the partition of every
     map; a panel that has it shows final accuracies, algorithms by attacks. ``seeds`` is the largest number of seeds.
-    ``published`` has the curves to compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
+    ``published`` has curves to compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
     """
 
     name: str

@@ -90,6 +90,10 @@ class Curves:
         self.iterations, self.values, self.thresholds = np.asarray(iterations, float), values, thresholds
         self._finals = finals or {}
 
+    def under(self, thresholds: Thresholds) -> Curves:
+        """The same curves, to be judged by other thresholds."""
+        return Curves(self.iterations, self.values, thresholds, self._finals)
+
     def all_finals(self, name: str) -> Array:
         """Final accuracy of an algorithm with every seed."""
         if name in self._finals:
