@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byzadmm.figures import settings as figure_settings
+from support.panels import DIGITS
 
 
 @pytest.mark.parametrize("words", [[], ["all"]])
@@ -77,7 +77,7 @@ def test_reproduce_and_tune_as_json(call, tmp_path):
     assert {Path(name).name for name in found["files"]} >= {"example.png", "example.csv", "claims.json"}
     found = json.loads(call("tune", "fig1a", "--check", "--json").out)
     assert found["differences"] == []
-    assert 0.5 < found["best"]["rsa"]["accuracy"] < 1
+    assert 0.5 < found["best"]["rsa-tuned"]["accuracy"] < 1
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,6 @@ def test_reproduce_and_tune_as_json(call, tmp_path):
     ids=range(8),
 )
 def test_tune_refuses_a_broken_journal(refused, record):
-    packaged = figure_settings.settings_path("fig1a")
-    Path("mine.toml").write_text(packaged.read_text(encoding="utf-8"), encoding="utf-8")
+    Path("mine.toml").write_text(DIGITS, encoding="utf-8")
     Path("mine.tuning.json").write_text(record, encoding="utf-8")
     assert refused("tune", "mine.toml", "--check").startswith("mine.tuning.json: ")

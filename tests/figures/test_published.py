@@ -60,7 +60,7 @@ def test_without_the_file_the_points_of_the_settings_remain(tmp_path: Path, monk
         assert published_curves(settings, tmp_path) == settings.published, text
     file.write_text(json.dumps({"fig2a": {"admm": {"iterations": [0, 900, 1000, 1100], "accuracy": [0, 0.4, 0.6, 1]}}}))
     found = published_curves(settings, tmp_path)
-    assert found["admm"] == Published(0.5, (0, 900, 1000), (0.0, 0.4, 0.6))
+    assert found["admm"] == Published(0.5, (0, 900, 1000), (0.0, 0.4, 0.6), settings.published["admm"].why)
     assert found["rsa"] == settings.published["rsa"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from byzadmm import ADMM, SGD, aggregators, datasets, figures, steps
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import FIGURES, PAPER, make_parts, settings_path
+from byzadmm.figures.settings import FIGURES, PAPER, VARIANTS, make_parts, settings_path
 from support.panels import DIGITS
 
 
@@ -93,11 +93,29 @@ def test_available_lists_every_panel_with_its_title() -> None:
     assert all(title for _, title in listed)
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("example", "rules")])
+@pytest.mark.parametrize("name", [name for name in FIGURES if figures.load_settings(name).search])
 def test_the_files_hold_what_the_search_found(name: str) -> None:
     tuned = figures.tune(name, check=True)
     assert tuned.differences == []
     assert tuned.best
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_have_the_settings_of_their_figure(name: str) -> None:
+    """Those that were not searched themselves; standardized columns have their own."""
+    variant = figures.load_settings(name)
+    if variant.search is None:
+        known = {curve.name: curve for curve in figures.load_settings(variant.figure).curves}
+        assert all(curve == known[curve.name] for curve in variant.curves)
+    else:
+        assert variant.scale == "standard"
+
+
+@pytest.mark.parametrize(("name", "same"), [("fig1a", "fig4a"), ("fig2a", "fig4a"), ("fig1b", "fig4b"),
+                                            ("fig2b", "fig4b"), ("fig3b", "fig3a")])  # fmt: skip
+def test_without_attack_the_figures_on_the_same_data_are_tuned_alike(name: str, same: str) -> None:
+    found, known = (figures.load_settings(figure).read("blind") for figure in (name, same))
+    assert all(found[algorithm].algorithm == curve.algorithm for algorithm, curve in known.items())
 
 
 def test_a_copy_of_a_panel_is_the_same_panel(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_panel_of_the_package_is_tuned_into_a_copy(
     before = settings_path("fig1a").read_text()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "load", lambda name, load=datasets.load, **options: load("digits"))
-    tuned = figures.tune("fig1a", algorithms=["ideal"], budget=1, progress=False)
+    tuned = figures.tune("fig1a", algorithms=["ideal-blind"], blind=True, budget=1, progress=False)
     assert tuned.settings == Path("fig1a.toml")
     assert (tmp_path / "fig1a.toml").exists()
     assert settings_path("fig1a").read_text() == before

@@ -112,7 +112,9 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """Those of ``reproduce``."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="see `byzadmm list figures`; FILE.toml; all, without rules (all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="see `byzadmm list figures`; settings files; all but rules (all)"
+    )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")

@@ -16,12 +16,15 @@ from byzadmm.figures import words
 from byzadmm.figures._files import write_text
 from byzadmm.figures.claims import FAILED, REPRODUCED, UNSUPPORTED, VERDICTS, Claim, claims_table, count_parts
 from byzadmm.figures.panel import HeatMap, Panel
-from byzadmm.figures.published import differences_table
+from byzadmm.figures.published import Difference, differences_table
 from byzadmm.figures.run import QUICK, Report
 from byzadmm.figures.settings import PAPER, VARIANTS
 from byzadmm.results import final_accuracy
 
 __all__ = ["write_report"]
+
+#: Final accuracies that differ by more are explained one by one.
+FAR = 0.02
 
 _OWN_PAGE = """\
 # Reproduction
@@ -87,6 +90,7 @@ def _fill(report: Report, wanted: str, command: str) -> str:
         "failures": lambda: _failures(report),
         "differences": lambda: differences_table(report.differences, markdown=True) if report.differences else "",
         "largest": lambda: _largest(report),
+        "causes": lambda: _causes(report),
         "claims": lambda: claims_table([c for c in report.claims if c.figure not in VARIANTS], markdown=True),
         "variants": lambda: claims_table([c for c in report.claims if c.figure in VARIANTS], markdown=True),
         "words": _words,
@@ -155,11 +159,22 @@ def _failures(report: Report) -> str:
     return "\n".join(lines) or "Everything holds."
 
 
+def _far(report: Report) -> list[Difference]:
+    """Curves that end more than FAR from the published ones, the farthest first."""
+    return sorted((row for row in report.differences if abs(row.final) > FAR), key=lambda row: -abs(row.final))
+
+
 def _largest(report: Report) -> str:
-    far = sorted((row for row in report.differences if abs(row.final) > 0.02), key=lambda row: -abs(row.final))
-    named = ", ".join(f"{row.figure} {row.label} ({row.final:+.3f})" for row in far)
-    close = len(report.differences) - len(far)
-    return f"{close} of {len(report.differences)} curves end within 0.02 of the published one; the others: {named}."
+    total = len(report.differences)
+    close = total - len(_far(report))
+    return f"{close} of {total} curves end within {FAR} of the published one; the others are [below](#ours-minus-published)."
+
+
+def _causes(report: Report) -> str:
+    return "\n".join(
+        f"- **{row.figure}, {row.label}** ({row.ours:.3f}, published {row.published:.3f}): {row.why or 'not explained'}"
+        for row in _far(report)
+    )
 
 
 def _words() -> str:

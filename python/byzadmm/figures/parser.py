@@ -232,11 +232,11 @@ def _published(value: Any) -> dict[str, Published]:
 
 def _published_curve(name: str, entry: Any) -> Published:
     table = Table(entry, f"published.{name}.", SECTIONS["published.NAME"])
-    final, at, accuracy = (table.take(key) for key in ("final", "at", "accuracy"))
+    final, at, accuracy, why = (table.take(key) for key in ("final", "at", "accuracy", "why"))
     table.close()
     if len(at) != len(accuracy) or list(at) != sorted(set(at)):
         raise ValueError(f"{table.where}at: expected ascending iterations, one for each of accuracy; got {at}")
-    return Published(final, tuple(at), accuracy)
+    return Published(final, tuple(at), accuracy, why)
 
 
 def _search(value: Any) -> Search | None:

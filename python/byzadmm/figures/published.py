@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +37,12 @@ def published_curves(settings: Settings, data_dir: Any = None) -> dict[str, Publ
     --------
     >>> from byzadmm import figures
     >>> from byzadmm.figures.published import published_curves
-    >>> published_curves(figures.load_settings("fig1a"))["admm"].final
+    >>> round(published_curves(figures.load_settings("fig1a"))["admm"].final, 4)
     0.9151
     """
     whole = _whole(settings.figure, data_dir) if settings.published and settings.packaged else {}
     return {
-        name: _cut(whole[name], settings.iterations) if name in whole else known
+        name: replace(_cut(whole[name], settings.iterations), why=known.why) if name in whole else known
         for name, known in settings.published.items()
     }
 
@@ -81,6 +81,8 @@ class Difference:
         Mean absolute difference of the curves, over the published points after the start.
     points : int
         How many those are.
+    why : str
+        The best explanation, where there is one.
     """
 
     figure: str
@@ -91,6 +93,7 @@ class Difference:
     spread: float
     along: float
     points: int
+    why: str = ""
 
     @property
     def final(self) -> float:
@@ -113,7 +116,7 @@ def differences(panel: Panel) -> list[Difference]:
         along = np.abs(ours - known.accuracy)[k > 0]
         spread = float(finals.std(ddof=1)) if len(finals) > 1 else 0.0
         about = (panel.name, name, curve.plain_label, float(finals.mean()), known.final, spread)
-        found.append(Difference(*about, float(along.mean()), len(along)))
+        found.append(Difference(*about, float(along.mean()), len(along), known.why))
     return found
 
 

@@ -105,11 +105,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Published:
-    """What a published figure shows of one algorithm: its final accuracy, and some points of its curve or all."""
+    """What a published figure shows of one algorithm: its final accuracy, and some points of its curve or all.
+
+    ``why`` is the best explanation of a difference to ours, where there is one to explain.
+    """
 
     final: float
     iterations: tuple[int, ...]
     accuracy: tuple[float, ...]
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def settings_text(name: str | None = None) -> str:
     Examples
     --------
     >>> from byzadmm import figures
-    >>> print(figures.settings_text("fig2a").splitlines()[11])
+    >>> print(next(line for line in figures.settings_text("fig2a").splitlines() if line.startswith("n_workers")))
     n_workers = 20                        # workers in all, Byzantine ones included
     """
     path = packaged_path(_START if name is None else check_choice(name, "name", FIGURES))
