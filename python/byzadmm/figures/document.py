@@ -167,7 +167,7 @@ def _far(report: Report) -> list[Difference]:
 def _largest(report: Report) -> str:
     total = len(report.differences)
     close = total - len(_far(report))
-    return f"{close} of {total} curves end within {FAR} of the published one; the others are [below](#ours-minus-published)."
+    return f"{close} of {total} curves end within {FAR} of the published ones, others [do not](#ours-minus-published)."
 
 
 def _causes(report: Report) -> str:
