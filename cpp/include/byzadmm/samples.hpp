@@ -73,11 +73,4 @@ inline void prefetch_rows(const SamplesAs<T>& samples, const std::int64_t* idx, 
 
 }  // namespace detail
 
-/// Samples stored as X, read as rows of T.
-template <class T, class X>
-SamplesAs<T> samples_as(Samples<X> samples) {
-  return {reinterpret_cast<const char*>(samples.data), samples.n, samples.d,
-          samples.d * static_cast<index_t>(sizeof(X)), std::is_same_v<T, X> ? nullptr : detail::convert_row<T, X>};
-}
-
 }  // namespace byzadmm
