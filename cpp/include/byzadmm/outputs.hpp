@@ -17,6 +17,7 @@ namespace detail {
 
 constexpr int kPackedOutputs = 12;  // sums in registers at a time
 constexpr index_t kPanel = 64;      // blocks: bits of a mask
+constexpr index_t kRowsAhead = 12;  // from a row to the one that is asked for meanwhile
 
 /// f(integral_constant C) for C = width, 1 <= width <= Max.
 template <int Max, class F>
@@ -106,7 +107,8 @@ struct Products {
   }
 };
 
-/// z[c][s] = <x_s, w_c> for the samples row[0..count) of D features of type X and C rows of W.
+/// z[c][s] = <x_s, w_c> for the samples row[0..count) of D features of type X and C rows of W. The rows up to
+/// row[count - 1 + kRowsAhead] are read soon.
 template <int C, class T, class X>
 BYZ_NOINLINE void products(const void* const* row, index_t count, index_t D, bool all, const T* w, T* z) {
   constexpr index_t L = simd::lanes<T>;
@@ -116,6 +118,7 @@ BYZ_NOINLINE void products(const void* const* row, index_t count, index_t D, boo
     const index_t blocks = whole - lo < kPanel ? whole - lo : kPanel;
     for (index_t s = 0; s < count; ++s) {
       const X* x = static_cast<const X*>(row[s]) + lo * L;
+      if (lo == 0) prefetch_row(row[s + kRowsAhead], D * static_cast<index_t>(sizeof(X)));
       Products<C, T> now;
       for (int c = 0; c < C; ++c) now.sum[c] = lo > 0 ? between[s].sum[c] : simd::vec<T>{};
       if (blocks > 0) now.add_blocks(x, blocks, all, w + lo * C * L);
@@ -161,9 +164,11 @@ inline void for_outputs(const LinearModel<T>& model, const SamplesAs<T>& samples
   const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]());
   for_tiles(B, kBatchTile, threads, [&](index_t lo, index_t hi, int slot) {
     T* z = buffer.get() + slot * scratch;
-    const void* row[kBatchTile];
-    for (index_t b = lo; b < hi; ++b) row[b - lo] = samples.row(idx ? static_cast<index_t>(idx[b]) : b);
-    if (idx) detail::prefetch_rows(samples, idx + hi, B - hi < kBatchTile ? B - hi : kBatchTile);
+    const void* row[kBatchTile + detail::kRowsAhead];
+    for (index_t s = 0; s < hi - lo + detail::kRowsAhead; ++s) {
+      const index_t b = lo + s < B ? lo + s : B - 1;
+      row[s] = samples.row(idx ? static_cast<index_t>(idx[b]) : b);
+    }
     samples.outputs(packed, row, hi - lo, z);
     visit(lo, hi - lo, z);
   });
