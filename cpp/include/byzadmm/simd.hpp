@@ -90,13 +90,24 @@ BYZ_ALWAYS_INLINE vec<T> load_part(const T* p, index_t count, T fill = T(0)) {
 /// lanes<T> numbers of type X at p, converted.
 template <class T, class X>
 BYZ_ALWAYS_INLINE vec<T> load_as(const X* p) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<X, std::uint8_t> && sizeof(T) == 4)
-    return (vec<T>)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
-  if constexpr (std::is_same_v<X, std::uint8_t> && sizeof(T) == 8) {
-    int word;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<X, std::uint8_t>) {
+    std::conditional_t<lanes<T> == 2, std::uint16_t, std::conditional_t<lanes<T> == 4, std::int32_t, std::int64_t>>
+        word;
     std::memcpy(&word, p, sizeof word);
-    return (vec<T>)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(word)));
+    __m128i bytes = _mm_cvtsi64_si128(word);
+    if constexpr (lanes<T> == 16) bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    else return (vec<T>)_mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(bytes));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    else return (vec<T>)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(bytes));
+#else
+    const __m128i zero = _mm_setzero_si128(), wide = _mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm_cvtepi32_ps(wide);
+    else return (vec<T>)_mm_cvtepi32_pd(wide);
+#endif
   }
 #endif
   T lane[lanes<T>];
@@ -128,6 +139,14 @@ BYZ_ALWAYS_INLINE std::uint64_t nonzero_blocks(const std::uint8_t* p, index_t co
     else bits = _mm256_movemask_ps((__m256)_mm256_cmpeq_epi32(bytes, _mm256_setzero_si256()));
     zero |= static_cast<std::uint64_t>(bits) << b;
   }
+#endif
+#if defined(__SSE2__) && !defined(__AVX__)
+  if constexpr (sizeof(T) == 4)
+    for (; b + 4 <= count; b += 4) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + b * lanes<T>));
+      const int bits = _mm_movemask_ps((__m128)_mm_cmpeq_epi32(bytes, _mm_setzero_si128()));
+      zero |= static_cast<std::uint64_t>(bits) << b;
+    }
 #endif
   for (; b < count; ++b) {
     std::uint64_t word[(lanes<T> + 7) / 8] = {}, any = 0;
