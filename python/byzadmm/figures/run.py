@@ -42,7 +42,7 @@ class Report:
         Name -> Panel, those that were finished.
     claims : list of Claim
     differences : list of Difference
-        Ours minus published, for every curve of the paper's figures.
+        Ours minus published, for every published curve of the paper's figures and of your own files.
     paths : list of Path
         Every file that was written.
     failed : dict
@@ -177,7 +177,7 @@ def reproduce(
     finally:
         close()
     made.claims = check_claims(made.panels)
-    compared = [panel for name, panel in made.panels.items() if name in PAPER and panel.published]
+    compared = [panel for name, panel in made.panels.items() if name not in VARIANTS and panel.published]
     made.differences = [found for panel in compared for found in differences(panel)]
     if len(compared) > 1:
         made.write("overview", partial(_write_overview, compared), folder)
