@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
-from byzadmm.figures.settings import READINGS, VARIANTS, Published
+from byzadmm.figures.settings import PAPER, READINGS, VARIANTS, Published
 from byzadmm.figures.words import CALIBRATED, LIMIT, STRICT, Curves, Part, falls
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def count_parts(claims: list[Claim]) -> dict[str, int]:
     counted = Counter(
         claim.verdict(number)
         for claim in claims
-        if claim.figure not in VARIANTS
+        if claim.figure in PAPER
         for number in range(len(claim.statements))
     )
     return {verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]}
@@ -327,7 +327,8 @@ def _plain(claims: list[Claim]) -> str:
         lines.append("")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in count_parts(claims).items())
     lines += [f"parts: {counted}"] if counted else []
-    lines += [f"{_SHORT[verdict]}: {VERDICTS[verdict]}" for verdict in count_parts(claims) if verdict != REPRODUCED]
+    given = {claim.verdict(number) for claim in claims for number in range(len(claim.statements))} - {REPRODUCED}
+    lines += [f"{_SHORT[verdict]}: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in given]
     lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
     return "\n".join(text for line in lines for text in (textwrap.wrap(line, 79) if len(line) > 79 else [line]))
 

@@ -100,8 +100,8 @@ def reproduce(
     quick : bool
         One seed and a fifth of the iterations, for a first look.
     out : path
-        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, ``overview.png``, ``.svg`` of several with
-        published curves, and ``claims.json``, ``claims.md``, ``differences.md``.
+        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, ``overview.png``, ``.svg`` of several of
+        the paper, and ``claims.json``, ``claims.md``, ``differences.md``.
     data_dir : path, optional
         Where the data is.
     progress : bool or callable
@@ -179,8 +179,9 @@ def reproduce(
     made.claims = check_claims(made.panels)
     compared = [panel for name, panel in made.panels.items() if name not in VARIANTS and panel.published]
     made.differences = [found for panel in compared for found in differences(panel)]
-    if len(compared) > 1:
-        made.write("overview", partial(_write_overview, compared), folder)
+    of_paper = [panel for panel in compared if panel.name in PAPER]
+    if len(of_paper) > 1:
+        made.write("overview", partial(_write_overview, of_paper), folder)
     made.seconds = time.perf_counter() - begun
     record = {
         "version": __version__,
