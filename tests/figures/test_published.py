@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,11 @@ def test_without_the_file_the_points_of_the_settings_remain(tmp_path: Path, monk
 
 def test_ours_beside_published(digits: Path, tmp_path: Path) -> None:
     digits.write_text(DIGITS + PUBLISHED)
-    panel = figures.reproduce([digits], seeds=2, out=tmp_path, progress=False).panels["mine"]
+    report = figures.reproduce([digits], seeds=2, out=tmp_path, progress=False)
+    panel = report.panels["mine"]
     row, other = differences(panel)
+    assert report.differences == [row, other]
+    assert f"{row.ours:.4f} ± {row.spread:.4f}" in report.table()
     assert other.algorithm == "median"
     values = panel.values[0, "admm"]
     finals = final_accuracy(panel.iterations, values)
@@ -84,9 +88,38 @@ def test_ours_beside_published(digits: Path, tmp_path: Path) -> None:
     assert picture.count("<path") > (tmp_path / "mine.svg").read_text().count("<path")
 
 
+def test_a_shorter_run_is_compared_with_the_curve_as_far_as_it_goes(digits: Path, tmp_path: Path) -> None:
+    digits.write_text(DIGITS + PUBLISHED)
+    report = figures.reproduce([digits], quick=True, out=tmp_path, progress=False)
+    assert report.panels["mine"].iterations[-1] == 8
+    assert report.differences == [], "no point so early"
+    digits.write_text(DIGITS.replace("iterations = 40", "iterations = 150", 1) + PUBLISHED)
+    report = figures.reproduce([digits], quick=True, out=tmp_path, progress=False)
+    row, _ = report.differences
+    assert report.panels["mine"].published["admm"] == Published(0.4, (10, 20, 30), pytest.approx((0.1, 0.3, 0.4)))
+    assert (row.published, row.points, row.spread) == (pytest.approx(0.4), 3, 0.0)
+    assert "±" not in report.table()
+
+
+def test_a_claim_needs_a_curve_of_ours_for_each_of_its_words(digits: Path, tmp_path: Path) -> None:
+    """The published ones alone are no claim that is "not reproduced"."""
+    every = ("admm", "rsa", "ideal", "sgd", "geometric-median", "median")
+    text = "".join(f"[published.{name}]\nfinal = 0.5\nat = [40]\naccuracy = [0.5]\n" for name in every)
+    path = digits.with_name("fig2a-mine.toml")
+    path.write_text(DIGITS + text)
+    report = figures.reproduce([path], seeds=1, out=tmp_path, progress=False)
+    assert [claim.parts.keys() for claim in report.claims] == [{"published", "printed", "tuned"}]
+    [panel] = report.panels.values()
+    panel.settings = replace(panel.settings, curves=panel.settings.curves[:1])
+    assert check_claims(report.panels) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("at = [10, 20, 40]\naccuracy = [0.1, 0.3, 0.5]", "at = [0]\naccuracy = [0.1]", "published.admm.at: expected"),
+        ("accuracy = [0.1, 0.3, 0.5]", "accuracy = [0.1, 0.3, 5]", "published.admm.accuracy: expected"),
+        ("[published.admm]", "[published.amdm]", "published: expected one of admm, rsa, ideal, sgd, "),
         ("at = [10, 20, 40]", "at = [10, 20]", "published.admm.at: expected ascending iterations, one for each"),
         ("at = [10, 20, 40]", "at = [20, 10, 40]", "published.admm.at: expected ascending iterations, one for each"),
         ("final = 0.5", "final = 5.0", "published.admm.final"),

@@ -239,3 +239,19 @@ def test_a_file_of_your_own_prints_its_accuracies(digits: Path, tmp_path: Path) 
             curve = next(curve for curve in panel.curves if curve.name == row["algorithm"])
             assert row["low"] <= row["mean"] <= row["high"]
             assert re.search(rf"^{re.escape(curve.label)} +{row['mean']:.3f}", text, re.MULTILINE)
+
+
+def test_readings_under_several_attacks_and_of_a_sweep(digits: Path, tmp_path: Path) -> None:
+    """A picture with a column per reading has one attack; the labels of a sweep name the reading."""
+    admm = DIGITS[DIGITS.index("lam = 0.05") : DIGITS.index("[algorithms.admm-tuned]")]
+    readings = "".join(f"[algorithms.{name}-blind]\nstep = {{ power = 1.0 }}\n" for name in ("ideal", "median"))
+    attack = '[attack]\nname = "sign-flip"\nscale = -3.0\n'
+    digits.write_text('attack = ["sign-flip", "gaussian"]\n' + DIGITS.replace(attack, "") + readings)
+    report = figures.reproduce([digits], seeds=1, out=tmp_path, progress=False)
+    assert report.panels["mine"].settings.readings() == ("blind", "tuned")
+    picture = (tmp_path / "mine.svg").read_text()
+    assert "Gaussian attack" in picture
+    assert "mine: final accuracy, Gaussian attack" in figures.write_report(report, tmp_path / "page.md").read_text()
+    digits.write_text("sweep = [0.1, 1.0]\n" + DIGITS + "[algorithms.admm-blind]\n" + admm)
+    labels = [curve.label for curve in figures.load_settings(digits).all_curves()]
+    assert labels[::2] == ["ADMM, λ = 0.1 (printed)", "ADMM, λ = 0.1 (tuned)", "ADMM, λ = 0.1 (blind)"]

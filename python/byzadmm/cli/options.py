@@ -113,7 +113,10 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """Those of ``reproduce``."""
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="see `byzadmm list figures`; settings files; all but rules (all)"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")
@@ -122,7 +125,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="DIR|FILE.html", help="pages with tables and curves, one per figure")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
-    parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
+    parser.add_argument("--json", action="store_true", help="print JSON: differences, claims, final accuracies, files")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
-from byzadmm.figures.settings import READINGS, VARIANTS, Published
+from byzadmm.figures.settings import PAPER, READINGS, VARIANTS, Published
 from byzadmm.figures.words import CALIBRATED, LIMIT, STRICT, Curves, Part, falls
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
         figure = panel.settings.figure
         if figure in CLAIMS:
             columns = {column: curves for column, curves in _columns(panel).items() if _complete(figure, curves)}
-            if columns:
+            if columns.keys() - {"published"}:  # ours are there, not the published ones alone
                 found.append(check_curves(figure, columns, name))
         elif figure in ("fig5a", "fig5b") and panel.settings.sweep:
             found.append(check_sweep(name, _swept(panel)))
@@ -286,7 +286,7 @@ def count_parts(claims: list[Claim]) -> dict[str, int]:
     counted = Counter(
         claim.verdict(number)
         for claim in claims
-        if claim.figure not in VARIANTS
+        if claim.figure in PAPER
         for number in range(len(claim.statements))
     )
     return {verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]}
@@ -320,14 +320,15 @@ def _plain(claims: list[Claim]) -> str:
     lines = []
     for claim in claims:
         lines += textwrap.wrap(f"{claim.number:>2} {claim.figure}: {claim.text}", 79, subsequent_indent="   ")
-        lines.append(f"   {'':<36}" + "".join(f"{title:>7}" for title in titles.values()))
+        lines.append(f"   {'':<38}" + "".join(f"{title:>7}" for title in titles.values()))
         for number, statement in enumerate(claim.statements):
             cells = "".join(f"{claim.cell(reading, number):>7}" for reading in titles)
-            lines.append(f"   {statement:<36}{cells}  {_SHORT[claim.verdict(number)]}")
+            lines.append(f"   {statement:<38}{cells}  {_SHORT[claim.verdict(number)]}")
         lines.append("")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in count_parts(claims).items())
     lines += [f"parts: {counted}"] if counted else []
-    lines += [f"{_SHORT[verdict]}: {VERDICTS[verdict]}" for verdict in count_parts(claims) if verdict != REPRODUCED]
+    given = {claim.verdict(number) for claim in claims for number in range(len(claim.statements))} - {REPRODUCED}
+    lines += [f"{_SHORT[verdict]}: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in given]
     lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
     return "\n".join(text for line in lines for text in (textwrap.wrap(line, 79) if len(line) > 79 else [line]))
 

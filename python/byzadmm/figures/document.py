@@ -149,7 +149,7 @@ def _verdicts(claims: list[Claim]) -> str:
 
 
 def _failures(report: Report) -> str:
-    """The parts that hold in none of our readings or not on the published curves, and what drives their panels."""
+    """The parts that do not hold on the published curves, and those that hold in none of our readings."""
     lines = []
     for claim in (claim for claim in report.claims if claim.figure in PAPER):
         for verdict in (UNSUPPORTED, FAILED):
@@ -167,7 +167,8 @@ def _far(report: Report) -> list[Difference]:
 def _largest(report: Report) -> str:
     total = len(report.differences)
     close = total - len(_far(report))
-    return f"{close} of {total} curves end within {FAR} of the published ones, others [do not](#ours-minus-published)."
+    where = "the others are [below](#ours-minus-published)"
+    return f"{close} of {total} curves end within {FAR} of the published one; {where}."
 
 
 def _causes(report: Report) -> str:
@@ -199,7 +200,10 @@ def _panel(panel: Panel) -> str:
     facts += f"; {settings.note}" if settings.note else ""
     lines = [f"### {panel.name}: {settings.title}", "", f"{facts}. {panel.seconds:.0f} s in iterations.", ""]
     lines += [f"What drives it: {settings.cause}", ""] if settings.cause else []
-    lines += [panel.table(markdown=True), ""] if settings.readings() else []
+    if settings.readings() and len(panel.plots) == 1:
+        lines += [panel.table(markdown=True), ""]
+    elif not settings.heat_map:
+        lines += ["```", panel.table(), "```", ""]
     lines += ["| algorithm | parameters | validation |", "|---|---|---|"]
     lines += [
         f"| {curve.label} | {_parameters(curve.algorithm.describe())} | {_or_dash(curve.validation)} |"

@@ -11,7 +11,7 @@ from typing import Any
 from byzadmm import catalogue
 from byzadmm._internal.validation import check_choice
 from byzadmm.figures._toml import Table
-from byzadmm.figures._values import QUADRATIC
+from byzadmm.figures._values import QUADRATIC, check_share
 from byzadmm.figures.keys import SECTIONS, TRAINING
 from byzadmm.figures.settings import (
     FIGURES,
@@ -141,6 +141,10 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         raise ValueError("quadratic: has its own loss, and no samples to divide")
     if settings.sweep and not settings.all_curves():
         raise ValueError("sweep: needs an algorithm of kind admm")
+    if settings.published and (settings.heat_map or settings.quadratic or len(settings.cases()) > 1):
+        raise ValueError("published: only with one attack and one partition, neither a heat map nor quadratic")
+    for name in settings.published:
+        check_choice(name, "published", dict.fromkeys(curve.algorithm_name for curve in settings.all_curves()))
     return settings
 
 
@@ -234,8 +238,10 @@ def _published_curve(name: str, entry: Any) -> Published:
     table = Table(entry, f"published.{name}.", SECTIONS["published.NAME"])
     final, at, accuracy, why = (table.take(key) for key in ("final", "at", "accuracy", "why"))
     table.close()
-    if len(at) != len(accuracy) or list(at) != sorted(set(at)):
+    if len(at) != len(accuracy) or list(at) != sorted(set(at)) or at[-1] == 0:
         raise ValueError(f"{table.where}at: expected ascending iterations, one for each of accuracy; got {at}")
+    for value in accuracy:
+        check_share(value, f"{table.where}accuracy")
     return Published(final, tuple(at), accuracy, why)
 
 

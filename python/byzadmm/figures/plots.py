@@ -51,7 +51,8 @@ def draw(panel: Panel, folder: Path) -> list[Path]:
     if panel.settings.heat_map:
         figure = panel.study.heatmap()
     else:
-        figure = _draw_readings(panel) if panel.settings.readings() else _draw_plots(panel)
+        single = len(panel.plots) == 1 and panel.quantity == "accuracy"
+        figure = _draw_readings(panel) if single and panel.settings.readings() else _draw_plots(panel)
     return _save(figure, folder / panel.name)
 
 
@@ -149,7 +150,7 @@ def _enlarged(panel: Panel) -> tuple[float, float]:
     """The range of accuracies in which the algorithms end that do not fail."""
     finals = [panel.final_of(0, curve.name) for curve in panel.curves]
     ends = [end["mean"] for end in finals] + [known.final for known in panel.published.values()]
-    good = [end for end in ends if end > 2 / 3 * max(ends)]
+    good = [end for end in ends if end >= 2 / 3 * max(ends)]
     highest = max([end["high"] for end in finals] + good)
     return max(0.0, min(good) - 0.04), min(1.0, highest + 0.01)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byzadmm.datasets._files import search_path
-from byzadmm.figures.settings import Published, Settings
+from byzadmm.figures.settings import READINGS, Published, Settings
 from byzadmm.results import final_accuracy
 
 if TYPE_CHECKING:
@@ -41,29 +41,35 @@ def published_curves(settings: Settings, data_dir: Any = None) -> dict[str, Publ
     0.9151
     """
     whole = _whole(settings.figure, data_dir) if settings.published and settings.packaged else {}
-    return {
-        name: replace(_cut(whole[name], settings.iterations), why=known.why) if name in whole else known
-        for name, known in settings.published.items()
-    }
+    found = {}
+    for name, known in settings.published.items():
+        points = whole.get(name, (known.iterations, known.accuracy))
+        if points[0][0] <= settings.iterations:  # else the run is too short to be compared
+            shorter = name in whole or points[0][-1] > settings.iterations
+            found[name] = _cut(*points, settings.iterations, known.why) if shorter else known
+    return found
 
 
-def _whole(figure: str, data_dir: Any) -> dict[str, Mapping[str, Any]]:
-    """The curves of a figure in the first data folder that has the file; none if it is another kind of file."""
+def _whole(figure: str, data_dir: Any) -> dict[str, tuple[Any, Any]]:
+    """Iterations and accuracies in the first data folder that has the file; none if it is another kind of file."""
     for folder in search_path(data_dir):
         try:
             with open(folder / CURVES, encoding="utf-8") as file:
                 found = json.load(file)[figure]
             curves = {f"admm:{name}" if name.startswith("lam=") else name: found[name] for name in found}
-            return {name: curve for name, curve in curves.items() if len(curve["iterations"]) == len(curve["accuracy"])}
+            points = {name: (curve["iterations"], np.array(curve["accuracy"], float)) for name, curve in curves.items()}
+            return {name: (k, accuracy) for name, (k, accuracy) in points.items() if len(k) == len(accuracy) > 0}
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return {}
 
 
-def _cut(curve: Mapping[str, Any], end: int) -> Published:
-    k, accuracy = np.array(curve["iterations"]), np.array(curve["accuracy"], float)
-    k, accuracy = k[k <= end], accuracy[k <= end]
-    return Published(float(final_accuracy(k, accuracy)), tuple(k.tolist()), tuple(accuracy.tolist()))
+def _cut(iterations: Sequence[int], accuracy: Sequence[float], end: int, why: str) -> Published:
+    """The curve up to ``end``, linear between its points, with the final accuracy that it has there."""
+    last = min(end, iterations[-1])
+    k = np.array([*(i for i in iterations if i < last), last])
+    cut = np.interp(k, iterations, accuracy)
+    return Published(float(final_accuracy(k, cut)), tuple(k.tolist()), tuple(cut.tolist()), why)
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Difference:
     ours, published : float
         Final accuracies, ours averaged over the seeds.
     spread : float
-        Standard deviation of ours over the seeds.
+        Standard deviation of ours over the seeds; 0 with one.
     along : float
         Mean absolute difference of the curves, over the published points after the start.
     points : int
@@ -102,13 +108,13 @@ class Difference:
 
 
 def differences(panel: Panel) -> list[Difference]:
-    """Ours minus published for every published curve of a panel, with the printed parameters."""
+    """Ours minus published for every published curve of a panel, in its first reading: the printed parameters."""
     found = []
-    printed = panel.settings.read("printed")
+    ours_of = next(filter(None, map(panel.settings.read, READINGS)), {})
     for name, known in panel.published.items():
-        if name not in printed:
+        if name not in ours_of:
             continue
-        curve = printed[name]
+        curve = ours_of[name]
         values = panel.values[0, curve.name]
         finals = np.asarray(final_accuracy(panel.iterations, values))
         k = np.array(known.iterations)
@@ -124,8 +130,8 @@ def differences_table(found: list[Difference], *, markdown: bool = False) -> str
     """Ours beside the published numbers as text of at most 80 columns, or in Markdown."""
     head = ("figure", "algorithm", "ours", "published", "difference", "along the axis")
     rows = [
-        (row.figure, row.label, f"{row.ours:.4f} ± {row.spread:.4f}", f"{row.published:.4f}", f"{row.final:+.4f}",
-         f"{row.along:.4f}")
+        (row.figure, row.label, f"{row.ours:.4f}" + (f" ± {row.spread:.4f}" if row.spread else ""),
+         f"{row.published:.4f}", f"{row.final:+.4f}", f"{row.along:.4f}")
         for row in found
     ]  # fmt: skip
     if markdown:

@@ -42,7 +42,7 @@ class Report:
         Name -> Panel, those that were finished.
     claims : list of Claim
     differences : list of Difference
-        Ours minus published, for every curve of the paper's figures.
+        Ours minus published, for every published curve of the paper's figures and of your own files.
     paths : list of Path
         Every file that was written.
     failed : dict
@@ -100,8 +100,8 @@ def reproduce(
     quick : bool
         One seed and a fifth of the iterations, for a first look.
     out : path
-        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, ``overview.png``, ``.svg`` of several with
-        published curves, and ``claims.json``, ``claims.md``, ``differences.md``.
+        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, ``overview.png``, ``.svg`` of several of
+        the paper, and ``claims.json``, ``claims.md``, ``differences.md``.
     data_dir : path, optional
         Where the data is.
     progress : bool or callable
@@ -177,10 +177,11 @@ def reproduce(
     finally:
         close()
     made.claims = check_claims(made.panels)
-    compared = [panel for name, panel in made.panels.items() if name in PAPER and panel.published]
+    compared = [panel for name, panel in made.panels.items() if name not in VARIANTS and panel.published]
     made.differences = [found for panel in compared for found in differences(panel)]
-    if len(compared) > 1:
-        made.write("overview", partial(_write_overview, compared), folder)
+    of_paper = [panel for panel in compared if panel.name in PAPER]
+    if len(of_paper) > 1:
+        made.write("overview", partial(_write_overview, of_paper), folder)
     made.seconds = time.perf_counter() - begun
     record = {
         "version": __version__,

@@ -235,7 +235,7 @@ class Settings:
 
     def readings(self) -> tuple[str, ...]:
         """The readings to compare: those with several algorithms, in the order of READINGS; () if there is one."""
-        counts = Counter(curve.reading for curve in self.curves)
+        counts = Counter(curve.reading for curve in self.curves if not self.sweep or curve.kind == "admm")
         found = tuple(name for name in READINGS if counts[name] > (0 if self.sweep else 1))
         return found if len(found) > 1 else ()
 
@@ -261,7 +261,7 @@ class Settings:
             replace(
                 curve,
                 name=f"{curve.name}:lam={lam:g}",
-                label=f"{curve.kind.upper()}, λ = {lam:g}",
+                label=f"{curve.kind.upper()}, λ = {lam:g}" + (f" ({curve.reading})" if self.readings() else ""),
                 algorithm=curve.algorithm.changed(lam=lam),
             )
             for curve in self.curves

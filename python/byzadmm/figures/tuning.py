@@ -60,10 +60,11 @@ class Tuned:
 
     def table(self) -> str:
         """One line per algorithm."""
-        lines = [f"{'algorithm':<20} {'validation':>10}  parameters"]
+        width = max(map(len, ["algorithm", *self.best]))
+        lines = [f"{'algorithm':<{width}} {'validation':>10}  parameters"]
         for name, trial in self.best.items():
             values = ", ".join(f"{key} = {value:g}" for key, value in trial.items() if key != "accuracy")
-            lines.append(f"{name:<20} {trial['accuracy']:>10.4f}  {values}")
+            lines.append(f"{name:<{width}} {trial['accuracy']:>10.4f}  {values}")
         return "\n".join(lines)
 
 
