@@ -226,8 +226,12 @@ def _complete(figure: str, curves: Curves) -> bool:
 
 
 def _of_published(known: Mapping[str, Published]) -> Curves:
-    """Published curves on one axis; the one that is called SGD where there is no Ideal stands for it."""
+    """Published curves on one axis; the one that is called SGD where there is no Ideal stands for it.
+
+    Their first point is left out: it is that of the start here, of the first iteration there.
+    """
     k = np.array(max((curve.iterations for curve in known.values()), key=len))
+    k = k[k > 0]
     values = {name: np.interp(k, curve.iterations, curve.accuracy)[None] for name, curve in known.items()}
     finals = {name: curve.final for name, curve in known.items()}
     if "ideal" not in values and "sgd" in values:

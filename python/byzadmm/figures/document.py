@@ -19,6 +19,7 @@ from byzadmm.figures.panel import HeatMap, Panel
 from byzadmm.figures.published import Difference, differences_table
 from byzadmm.figures.run import QUICK, Report
 from byzadmm.figures.settings import PAPER, VARIANTS
+from byzadmm.figures.tuning import tune
 from byzadmm.results import final_accuracy
 
 __all__ = ["write_report"]
@@ -43,9 +44,7 @@ _OWN_PAGE = """\
 """
 
 
-def write_report(
-    report: Report, path: str | os.PathLike[str], *, command: str = "byzadmm reproduce all --seeds 10"
-) -> Path:
+def write_report(report: Report, path: str | os.PathLike[str], *, command: str | None = None) -> Path:
     """Write a reproduction as Markdown.
 
     With all figures of the paper it is the page ``docs/reproduction.md``, whose words are in ``figures/page.md`` of the
@@ -56,8 +55,8 @@ def write_report(
     report : Report
     path : path
         The file to write.
-    command : str
-        The command that repeats it.
+    command : str, optional
+        The command that repeats it; by default that of these panels and seeds.
 
     Returns
     -------
@@ -73,6 +72,8 @@ def write_report(
     '# Reproduction'
     """
     whole = set(PAPER) <= set(report.panels)
+    names = "all" if whole else " ".join(report.panels)
+    command = command or f"byzadmm reproduce {names} " + ("--quick" if report.quick else f"--seeds {report.seeds}")
     text = resources.files("byzadmm.figures").joinpath("page.md").read_text("utf-8") if whole else _OWN_PAGE
     filled = re.sub(r"\{\{(.+?)\}\}", lambda found: _fill(report, found[1], command), text)
     return write_text(Path(path), re.sub(r"\n{3,}", "\n\n", filled).rstrip() + "\n")
@@ -94,6 +95,7 @@ def _fill(report: Report, wanted: str, command: str) -> str:
         "claims": lambda: claims_table([c for c in report.claims if c.figure not in VARIANTS], markdown=True),
         "variants": lambda: claims_table([c for c in report.claims if c.figure in VARIANTS], markdown=True),
         "words": _words,
+        "edges": lambda: _edges(report),
         "maps": lambda: "\n\n".join(_map(panel) for panel in report.panels.values() if isinstance(panel, HeatMap)),
         "panels": lambda: "\n\n".join(_panel(panel) for panel in report.panels.values()),
     }
@@ -176,6 +178,14 @@ def _causes(report: Report) -> str:
         f"- **{row.figure}, {row.label}** ({row.ours:.3f}, published {row.published:.3f}): {row.why or 'not explained'}"
         for row in _far(report)
     )
+
+
+def _edges(report: Report) -> str:
+    """The best trials that lie near the end of their box."""
+    searched = [name for name, panel in report.panels.items() if panel.settings.search]
+    found = {name: tune(name, check=True).edges for name in searched}
+    return ", ".join(f"{name} {curve} ({', '.join(ranges)})" for name, edges in found.items()
+                     for curve, ranges in edges.items()) or "none"  # fmt: skip
 
 
 def _words() -> str:

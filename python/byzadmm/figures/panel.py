@@ -149,13 +149,19 @@ class Panel:
             for plot, name in self.values
         ]
 
+    def published_final(self, name: str) -> float | None:
+        """Published final accuracy of an algorithm, if its curve is as long as our runs."""
+        known = self.published.get(name)
+        return None if known is None or known.iterations[-1] < self.iterations[-1] else known.final
+
     def by_reading(self) -> list[tuple[str, dict[str, str]]]:
         """Every algorithm of a panel with readings: its label, and its final accuracy published and in each of them."""
         readings = {reading: self.settings.read(reading) for reading in self.settings.readings()}
         rows = {name: curve.plain_label for curves in readings.values() for name, curve in curves.items()}
         found = []
         for name, label in rows.items():
-            cells = {"published": f"{self.published[name].final:.4f}"} if name in self.published else {}
+            published = self.published_final(name)
+            cells = {} if published is None else {"published": f"{published:.4f}"}
             for reading, curves in readings.items():
                 if name in curves:
                     finals = final_accuracy(self.iterations, self.values[0, curves[name].name])

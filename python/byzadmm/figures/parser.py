@@ -15,6 +15,7 @@ from byzadmm.figures._values import QUADRATIC, check_share
 from byzadmm.figures.keys import SECTIONS, TRAINING
 from byzadmm.figures.settings import (
     FIGURES,
+    READINGS,
     Curve,
     Published,
     Search,
@@ -141,6 +142,12 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         raise ValueError("quadratic: has its own loss, and no samples to divide")
     if settings.sweep and not settings.all_curves():
         raise ValueError("sweep: needs an algorithm of kind admm")
+    if settings.readings():
+        tables: dict[tuple[str, str], str] = {}
+        for curve in settings.curves:
+            other = tables.setdefault((curve.algorithm_name, curve.reading), curve.name)
+            if other != curve.name:
+                raise ValueError(f"algorithms.{curve.name}: is {READINGS[curve.reading]}, as is algorithms.{other}")
     if settings.published and (settings.heat_map or settings.quadratic or len(settings.cases()) > 1):
         raise ValueError("published: only with one attack and one partition, neither a heat map nor quadratic")
     for name in settings.published:

@@ -121,9 +121,9 @@ def _draw_readings(panel: Panel) -> Figure:
     for column, reading in zip(columns, readings, strict=True):
         for ax in column:
             for place, (name, curve) in enumerate(panel.settings.read(reading).items()):
-                known = panel.published.get(name)
+                published = panel.published_final(name)
                 final = f"{curve.plain_label}: {panel.final_of(0, curve.name)['mean']:.3f}"
-                label = final + (f" ({known.final:.3f})" if known else "")
+                label = final + ("" if published is None else f" ({published:.3f})")
                 _draw_curve(panel, 0, ax, curve, looks[curve.name], place=place, label=label)
                 _draw_published(panel, ax, name, looks[curve.name])
             _frame(panel, ax, panel.iterations)
@@ -177,7 +177,7 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
         # The legend has final accuracies, as curves may coincide.
         final = panel.final_of(number, curve.name)["mean"]
         label = curve.plain_label if example else f"{curve.label}: {final:.3f}"
-        hollow = curve.printed and curve.kind == "admm" and not example
+        hollow = curve.printed and any(curve.algorithm_name == c.algorithm_name for c in panel.curves if c is not curve)
         style = looks[curve.name]
         _draw_curve(panel, number, ax, curve, style, place=place, label=label, hollow=hollow, shown=shown)
         if curve.printed or not panel.settings.read("printed"):

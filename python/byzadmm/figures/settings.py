@@ -242,14 +242,14 @@ class Settings:
     def read(self, reading: str) -> dict[str, Curve]:
         """The curves of a reading by :attr:`Curve.algorithm_name`; none if the file has no such curve.
 
-        What was not tuned under attack, Ideal SGD above all, is there as tuned without. In a file that has no readings
-        to compare, every algorithm is in each.
+        What was not tuned under attack is there as tuned without; Ideal SGD, which is not attacked, is in all readings.
+        In a file that has no readings to compare, every algorithm is in each.
         """
         own = [curve for curve in self.all_curves() if curve.reading == reading]
         others = [
             curve
             for curve in self.all_curves()
-            if curve.reading != reading and (not self.readings() or (reading, curve.reading) == ("tuned", "blind"))
+            if not self.readings() or (reading, curve.reading) == ("tuned", "blind") or curve.algorithm.ideal
         ]
         return {curve.algorithm_name: curve for curve in [*others, *own]} if own else {}
 

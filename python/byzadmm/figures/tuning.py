@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from byzadmm.figures._journal import Journal, dimensions, replace_number, replac
 from byzadmm.figures.parser import load_settings
 from byzadmm.figures.settings import FIGURES, READINGS, Curve, Search, Settings, make_parts
 from byzadmm.results import Result
-from byzadmm.study.boxes import measure, merge
+from byzadmm.study.boxes import measure, merge, near_ends
 from byzadmm.study.run import make_loss
 from byzadmm.study.search import ROUNDS, Trial, round_of_trials, tried, validation_split
 
@@ -51,12 +51,15 @@ class Tuned:
         The settings file with them, and all trials. Of a check of both searches, the journal of that under attack.
     differences : list of str
         Where the settings file differs from the journal's best; empty after a search.
+    edges : dict
+        Algorithm -> the ranges near whose ends its best trial lies, where there are such: more may be beyond.
     """
 
     best: dict[str, Trial]
     settings: Path
     journal: Path
     differences: list[str]
+    edges: dict[str, list[str]] = field(default_factory=dict)
 
     def table(self) -> str:
         """One line per algorithm."""
@@ -65,6 +68,7 @@ class Tuned:
         for name, trial in self.best.items():
             values = ", ".join(f"{key} = {value:g}" for key, value in trial.items() if key != "accuracy")
             lines.append(f"{name:<{width}} {trial['accuracy']:>10.4f}  {values}")
+        lines += [f"{name}: near an end of the range of {', '.join(ranges)}" for name, ranges in self.edges.items()]
         return "\n".join(lines)
 
 
@@ -149,7 +153,7 @@ def tune(
         "n_byzantine": under.n_byzantine,
         "seed": search.seed,
     }
-    journal = Journal(path, chosen, _describe(under, search) | _measured(runs, search))
+    journal = Journal(path, chosen, _describe(under, search) | _measured(runs, chosen, search))
     _search(runs, chosen, journal, progress)
     text = (target if _same_panel(target, settings) else settings.path).read_text(encoding="utf-8")
     for curve in chosen:
@@ -157,7 +161,8 @@ def tune(
     text = replace_number(replace_number(text, "budget", search.budget), "seed", search.seed)
     write_text(target, text)
     best = {curve.name: journal.best(curve.name) for curve in chosen}
-    return Tuned(best, target, path, _differences(load_settings(target), chosen, journal, reading))
+    differences = _differences(load_settings(target), chosen, journal, reading)
+    return Tuned(best, target, path, differences, _edges(best, journal))
 
 
 def _checked(settings: Settings, algorithms: Sequence[str] | None, blind: bool) -> Tuned:
@@ -166,16 +171,27 @@ def _checked(settings: Settings, algorithms: Sequence[str] | None, blind: bool) 
     chosen = _choose(settings, readings, algorithms)
     best: dict[str, Trial] = {}
     differences: list[str] = []
+    edges: dict[str, list[str]] = {}
     paths = []
     for reading in readings:
         curves = [curve for curve in chosen if curve.reading == reading]
         if not curves:
             continue
-        journal = Journal(settings.path.with_suffix(_SEARCHES[reading][0]), curves)
-        best |= {curve.name: journal.best(curve.name) for curve in curves if journal.trials.get(curve.name)}
+        paths.append(settings.path.with_suffix(_SEARCHES[reading][0]))
+        if not paths[-1].exists() and len(readings) > 1:
+            differences.append(f"{paths[-1].name}: missing")
+            continue
+        journal = Journal(paths[-1], curves)
+        found = {curve.name: journal.best(curve.name) for curve in curves if journal.trials.get(curve.name)}
+        best |= found
+        edges |= _edges(found, journal)
         differences += _differences(settings, curves, journal, reading)
-        paths.append(journal.path)
-    return Tuned(best, settings.path, paths[0], differences)
+    return Tuned(best, settings.path, paths[0], differences, edges)
+
+
+def _edges(best: dict[str, Trial], journal: Journal) -> dict[str, list[str]]:
+    ranges = journal.about.get("ranges", {})
+    return {name: ends for name, trial in best.items() if (ends := near_ends(trial, ranges))}
 
 
 def _choose(settings: Settings, readings: Sequence[str], algorithms: Sequence[str] | None) -> list[Curve]:
@@ -197,12 +213,17 @@ def _same_panel(target: Path, settings: Settings) -> bool:
         there = load_settings(target)
     except (OSError, ValueError):
         return False
-    plain = replace(there, name=settings.name, path=settings.path, curves=settings.curves, search=settings.search)
+    if list(map(catalogue.describe_attack, there.attacks)) != list(map(catalogue.describe_attack, settings.attacks)):
+        return False
+    same = {"name", "path", "curves", "search", "attacks"}  # an attack of a file is another function every time
+    plain = replace(there, **{name: getattr(settings, name) for name in same})
     return plain == settings and [curve.name for curve in there.curves] == [curve.name for curve in settings.curves]
 
 
-def _measured(runs: dict[str, Any], search: Search) -> dict[str, Any]:
+def _measured(runs: dict[str, Any], chosen: list[Curve], search: Search) -> dict[str, Any]:
     """What a search depends on and the data says: the ranges that the file does not give, and what they come from."""
+    if {name for curve in chosen for name in dimensions(curve)} <= search.ranges.keys():
+        return {"ranges": {name: list(ends) for name, ends in search.ranges.items()}}
     scales = measure(make_loss(runs))
     ranges = merge(scales.ranges(), search.ranges)
     return {

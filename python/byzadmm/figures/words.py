@@ -107,8 +107,8 @@ class Curves:
 
     def time(self, name: str, level: float | None = None) -> float:
         """Iterations to a part of Ideal's final accuracy, that of "faster" by default; infinite if never reached."""
-        part = self.thresholds.level if level is None else level
-        mean, goal = self.values[name].mean(axis=0), part * self.final("ideal")
+        share = self.thresholds.level if level is None else level
+        mean, goal = self.values[name].mean(axis=0), share * self.final("ideal")
         reached = np.flatnonzero(mean >= goal)
         if reached.size == 0:
             return math.inf

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MULTIPLES", "Scales", "measure", "merge"]
+__all__ = ["MULTIPLES", "Scales", "measure", "merge", "near_ends"]
 
 #: Range of a search -> its lowest and highest multiple of the unit that :meth:`Scales.ranges` gives it. "slope/lam" is
 #: the range of slope for lam = 1, "beta/slope" that of beta for slope = 1.
@@ -129,6 +129,26 @@ def merge(derived: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     {'lam': (1, 2), 'slope': (5, 6)}
     """
     return {name: ends for name, ends in derived.items() if name.partition("/")[0] not in given} | dict(given)
+
+
+def near_ends(trial: Mapping[str, float], ranges: Mapping[str, Any], share: float = 0.05) -> list[str]:
+    """The ranges of a search in whose outer ``share``, on a logarithmic scale, a trial lies: they may be too narrow.
+
+    Examples
+    --------
+    >>> from byzadmm.study.boxes import near_ends
+    >>> near_ends({"lam": 0.5, "slope": 490.0}, {"lam": (0.01, 10.0), "slope/lam": (1.0, 1000.0), "step": (1.0, 2.0)})
+    ['slope/lam']
+    """
+    found = []
+    for name, (low, high) in ranges.items():
+        over, _, under = name.partition("/")
+        if over in trial and (not under or under in trial):
+            value = trial[over] / (trial[under] if under else 1.0)
+            place = math.log(value / low) / math.log(high / low)
+            if not share <= place <= 1 - share:
+                found.append(name)
+    return found
 
 
 def _rounded(value: float) -> float:
