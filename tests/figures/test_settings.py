@@ -57,10 +57,13 @@ step = { power = 3.0 }
     assert two.read("blind")["median"].label == "Median (blind)"
     assert two.read("blind")["median"].plain_label == "Median"
     assert two.read("tuned")["median"].name == "median"
-    assert two.read("printed").keys() == {"admm"}
+    assert two.read("printed").keys() == {"admm", "ideal"}, "Ideal SGD is not attacked"
     digits.write_text(DIGITS.replace("[algorithms.ideal]", "[algorithms.ideal-blind]") + more.replace("ideal", "rsa", 1)
                       .replace("step = { power = 2.0 }", "lam = 1.0\nstep = { power = 2.0 }"))  # fmt: skip
     assert figures.load_settings(digits).read("tuned")["ideal"].name == "ideal-blind"
+    digits.write_text(DIGITS + more.replace("median-blind", "median-tuned") + more.split("\n\n")[1])
+    with pytest.raises(ValueError, match="algorithms.median-tuned: is tuned under attack, as is algorithms.median"):
+        figures.load_settings(digits)
 
 
 @pytest.mark.parametrize(
