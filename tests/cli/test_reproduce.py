@@ -41,6 +41,7 @@ def test_reproduce_failed_and_interrupted(call, figures):
 
 def test_reproduce_refuses(refused, figures):
     assert refused("reproduce", "--seeds", 0) == "seeds: expected an integer >= 1, got 0"
+    assert refused("reproduce", "--page", "no/page.md").startswith("page: cannot write 'no/page.md'")
 
 
 def test_tune(call, figures):
@@ -70,8 +71,10 @@ def test_tune_interrupted(call, figures):
 
 
 def test_reproduce_and_tune_as_json(call, tmp_path):
-    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--json")
+    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--page", tmp_path / "page.md", "--json")
     found = json.loads(ended.out)
+    assert "`byzadmm reproduce example --quick`" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert str(tmp_path / "page.md") in found["files"]
     assert (found["seeds"], found["quick"], found["interrupted"], found["failed"]) == (1, True, False, {})
     assert [claim["claim"] for claim in found["claims"]] == [10]
     assert {Path(name).name for name in found["files"]} >= {"example.png", "example.csv", "claims.json"}

@@ -123,6 +123,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
     parser.add_argument("--checkpoint", metavar="DIR", help="keep results and states there; the same command goes on")
     parser.add_argument("--report", metavar="DIR|FILE.html", help="pages with tables and curves, one per figure")
+    parser.add_argument("--page", metavar="FILE.md", help="one page in Markdown: differences, claims, settings")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
     parser.add_argument("--json", action="store_true", help="print JSON: differences, claims, final accuracies, files")

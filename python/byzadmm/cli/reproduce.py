@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_int
 from byzadmm.cli.output import INTERRUPTED, print_json
@@ -21,6 +23,8 @@ def reproduce(args: argparse.Namespace) -> int:
     """Make figures and print the table of claims."""
     names = list(args.names) or ["all"]
     seeds = check_int(args.seeds, "seeds", low=1)
+    if args.page is not None:
+        prepare(args.page, "page")
     report = figures().reproduce(
         names,
         seeds=seeds,
@@ -31,6 +35,8 @@ def reproduce(args: argparse.Namespace) -> int:
         checkpoint=args.checkpoint,
         report=args.report,
     )
+    if args.page is not None:
+        report.write("page", lambda path: [figures().write_report(report, path)], Path(args.page))
     if args.json:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
         about |= {"interrupted": report.interrupted, "failed": report.failed}

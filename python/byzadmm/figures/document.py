@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
@@ -48,7 +49,7 @@ def write_report(report: Report, path: str | os.PathLike[str], *, command: str |
     """Write a reproduction as Markdown.
 
     With all figures of the paper it is the page ``docs/reproduction.md``, whose words are in ``figures/page.md`` of the
-    package; otherwise the same tables alone.
+    package, with the overview of the figures beside it, a PNG of the same name; otherwise the same tables alone.
 
     Parameters
     ----------
@@ -75,17 +76,21 @@ def write_report(report: Report, path: str | os.PathLike[str], *, command: str |
     names = "all" if whole else " ".join(report.panels)
     command = command or f"byzadmm reproduce {names} " + ("--quick" if report.quick else f"--seeds {report.seeds}")
     text = resources.files("byzadmm.figures").joinpath("page.md").read_text("utf-8") if whole else _OWN_PAGE
-    filled = re.sub(r"\{\{(.+?)\}\}", lambda found: _fill(report, found[1], command), text)
-    return write_text(Path(path), re.sub(r"\n{3,}", "\n\n", filled).rstrip() + "\n")
+    target = Path(path)
+    places = {"picture": target.with_suffix(".png").name, "about": _about(report, command)}
+    filled = re.sub(r"\{\{(.+?)\}\}", lambda found: places.get(found[1]) or _fill(report, found[1]), text)
+    written = write_text(target, re.sub(r"\n{3,}", "\n\n", filled).rstrip() + "\n")
+    for picture in (drawn for drawn in report.paths if whole and drawn.name == "overview.png"):
+        shutil.copyfile(picture, target.with_suffix(".png"))
+    return written
 
 
-def _fill(report: Report, wanted: str, command: str) -> str:
+def _fill(report: Report, wanted: str) -> str:
     """The text for a place of the page: the name of a table, or ``final PANEL CURVE [K]`` for one number."""
     name, *arguments = wanted.split()
     if name == "final":
         return _final(report, *arguments)
     blocks: dict[str, Callable[[], str]] = {
-        "about": lambda: _about(report, command),
         "summary": lambda: _summary(report),
         "verdicts": lambda: _verdicts(report.claims),
         "failures": lambda: _failures(report),
