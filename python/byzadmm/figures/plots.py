@@ -88,6 +88,8 @@ def draw_overview(panels: Sequence[Panel], path: Path) -> list[Path]:
         ax.set_title(literal(f"{panel.name}: {panel.settings.title}"), fontsize=8, wrap=True)
         ax.tick_params(labelsize=7)
         _frame(panel, ax, panel.iterations)
+        ax.set_xticks(np.linspace(0, panel.iterations[-1], 5))
+        ax.set_ylim(0, np.ceil(10 * _enlarged(panel)[1]) / 10)
         if panel.settings.sweep:
             ax.legend(fontsize=6, loc="lower right")
     for ax in places[len(panels) :]:
