@@ -88,7 +88,6 @@ def draw_overview(panels: Sequence[Panel], path: Path) -> list[Path]:
         ax.set_title(literal(f"{panel.name}: {panel.settings.title}"), fontsize=8, wrap=True)
         ax.tick_params(labelsize=7)
         _frame(panel, ax, panel.iterations)
-        ax.set_xticks(np.linspace(0, panel.iterations[-1], 5))
         ax.set_ylim(0, np.ceil(10 * _enlarged(panel)[1]) / 10)
         if panel.settings.sweep:
             ax.legend(fontsize=6, loc="lower right")
@@ -261,6 +260,7 @@ def _mark_limit(ax: Any, limit: float, style: Style, *, above: bool) -> None:
 def _frame(panel: Panel, ax: Any, x: Any) -> None:
     """Limits, ticks and grid."""
     ax.set_xlim(x[0], x[-1])
+    ax.set_xticks(np.linspace(x[0], x[-1], 5))
     if panel.quantity == "accuracy":
         ax.set_ylim(0, 1)
         ax.set_yticks(np.linspace(0, 1, 6))
