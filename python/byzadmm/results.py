@@ -214,12 +214,14 @@ def versus_ideal(accuracy: float, ideal: float | None) -> str:
 def _layout(found: dict[str, Found]) -> dict[str, Found]:
     """Shape and dtype of every array of a result, given the lengths of its iterations, ``x0`` and ``x``."""
     t, d, m = (next(iter(found[name][0]), 0) if name in found else 0 for name in ("iterations", "x0", "x"))
+    if "x" not in found and "trajectory_x" in found:  # a study keeps the trajectory without the last models
+        m = (*found["trajectory_x"][0], 0, 0)[1]
     kind = found["x0"][1] if found["x0"][1] in (np.float32, np.float64) else np.dtype(np.float64)
     wanted: dict[str, Found] = {name: ((max(t, 1),), _KINDS[name]) for name in _CURVES}
     wanted["x0"] = (d,), kind
     if "x" in found:
         wanted["x"] = (m, d), kind
-    for name in ("x0", "x"):
-        if name in wanted and f"trajectory_{name}" in found:
-            wanted[f"trajectory_{name}"] = (t, *wanted[name][0]), kind
+    for name, shape in (("x0", (d,)), ("x", (m, d))):
+        if f"trajectory_{name}" in found:
+            wanted[f"trajectory_{name}"] = (t, *shape), kind
     return wanted | {name: wanted["loss"] for name in found if name.startswith("metric_")}

@@ -25,6 +25,8 @@ __all__ = [
     "lambda_0",
     "lyapunov",
     "quadratic_solution",
+    "sign_flip_solution",
+    "sign_flip_speed",
     "step_sizes",
 ]
 
@@ -232,6 +234,106 @@ def quadratic_solution(a: ArrayLike, b: ArrayLike, *, rho: float) -> tuple[Array
     rho = check_real(rho, "rho", low=0, strict=True)
     x_star: Array = (curvature * center).sum(axis=0) / (rho + curvature.sum(axis=0))
     return x_star, curvature * (x_star - center)
+
+
+def sign_flip_solution(a: ArrayLike, b: ArrayLike, *, lam: float, n_byzantine: int, rho: float = 0.0) -> Array:
+    r"""Limit of the master's model under sign-flipping, for ADMM and RSA on diagonal quadratics without noise.
+
+    ``sum_R clip(a_i (b_i - x), -lam, lam) = q lam sign(x) + rho x`` in every coordinate: the minimizer of
+    ``sum_R min_y { F_i(y) + lam ||y - x||_1 } + q lam ||x||_1 + rho/2 ||x||^2``.
+
+    The clipped terms are the duals of the regular workers, and every Byzantine dual is ``-lam sign(x)``, whatever the
+    strength of the attack. Where no regular dual is clipped, the workers agree with the master (consensus) and::
+
+        x = sign(c) max(|c| - (q/r) lam, 0)/(abar + rho/r),  abar = mean_R a_i,  c = mean_R a_i b_i
+
+    For ``lam -> 0`` the clipped terms are signs, and ``x`` is the ``(r-q)/(2r)`` quantile of the ``b_i``, counted from
+    the side of zero. Where a whole interval satisfies the equation, which needs ``rho = 0``, the result is its end
+    nearest to zero. The Byzantine workers' own models are assumed to agree with ``x`` or to have its sign.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (r, d)
+        Curvatures (positive) and centers of the regular workers, ``F_i(x) = 1/2 sum_j a_ij (x_j - b_ij)^2``.
+    lam : float
+        Penalty.
+    n_byzantine : int
+        ``q``.
+    rho : float
+        Curvature of ``f_0``.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        The limit of ``x0``.
+
+    Examples
+    --------
+    Three regular workers and two Byzantine ones shift the model by ``2/3 lam``, at most to zero:
+
+    >>> a, b = [[1.0, 1.0]] * 3, [[1.0, -0.1]] * 3
+    >>> sign_flip_solution(a, b, lam=0.3, n_byzantine=2).round(3).tolist()
+    [0.8, 0.0]
+
+    References
+    ----------
+    Updates eqxi-update, eq11, eqx0-update-1 and eq:rsa-update at rest, with ``u_j = eps x_j``, ``eps < 0``.
+    """
+    curvature = _array(a, "a", ("r", "d"))
+    center = _array(b, "b", curvature.shape)
+    if curvature.min() <= 0:
+        raise ValueError(f"a: expected positive numbers, got {curvature.min()}")
+    lam = check_real(lam, "lam", low=0, strict=True)
+    q = check_int(n_byzantine, "n_byzantine", low=0)
+    # In units of lam. At an interval of solutions the curve touches q, up to rounding.
+    slope, rest = curvature / lam, check_real(rho, "rho", low=0) / lam
+    side = np.sign(np.clip(slope * center, -1, 1).sum(axis=0))
+    center = side * center  # now the solution is >= 0, on a piecewise linear, non-increasing curve
+    ends = np.concatenate([center - 1 / slope, center + 1 / slope])
+    knots = np.concatenate([np.zeros((1, center.shape[1])), np.sort(np.maximum(ends, 0), axis=0)])
+    pull = np.clip(slope[:, None] * (center[:, None] - knots), -1, 1).sum(axis=0) - rest * knots
+    after = (pull <= q + 1e-9).argmax(axis=0)  # there is one: the pull at the last knot is not positive
+    before, column = np.maximum(after - 1, 0), np.arange(center.shape[1])
+    high, low = pull[before, column], pull[after, column]
+    part = np.minimum(np.divide(high - q, high - low, out=np.zeros_like(high), where=high > low), 1)
+    size = knots[before, column] + part * (knots[after, column] - knots[before, column])
+    return np.asarray(side * size + 0.0)  # no negative zeros
+
+
+def sign_flip_speed(n_regular: int, n_byzantine: int, *, scale: float = -3.0) -> float:
+    r"""Factor by which sign-flipping slows SGD with the median or the geometric median, to first order.
+
+    ``(r - q)/(r + q/s)``, ``s = -scale``: the rule's mean result for ``r`` gradients ``g + noise`` and ``q`` gradients
+    ``-s (g + noise)`` is this factor times ``g``.
+
+    It holds where ``g`` is small beside the noise, for independent noise symmetric about zero (of the geometric median:
+    alike in all directions) and many workers. Then the results of both rules are at the point ``d`` where the
+    displacements of the regular points, ``g - d``, and of the Byzantine ones, ``-s g - d``, balance, the latter with
+    the weight ``1/s``, because their cloud is ``s`` times as wide: ``r (g - d) + q (-s g - d)/s = 0``. Without noise
+    the majority decides, and the factor is 1. In both cases ``g = 0`` gives zero: no bias.
+
+    Parameters
+    ----------
+    n_regular, n_byzantine : int
+        ``r`` and ``q``.
+    scale : float < 0
+        As in ``attacks.SignFlip``.
+
+    Returns
+    -------
+    float
+        The factor.
+
+    Examples
+    --------
+    >>> round(sign_flip_speed(12, 8), 4), round(sign_flip_speed(12, 8, scale=-1), 4)
+    (0.2727, 0.2)
+    """
+    r, q = check_int(n_regular, "n_regular", low=1), check_int(n_byzantine, "n_byzantine", low=0)
+    scale = check_real(scale, "scale")
+    if scale >= 0:
+        raise ValueError(f"scale: expected a number < 0, got {scale}")
+    return (r - q) / (r - q / scale)
 
 
 def step_sizes(k: ArrayLike, problem: Problem) -> tuple[Array, Array]:

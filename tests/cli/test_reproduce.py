@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from byzadmm.figures import settings as figure_settings
+from support.panels import DIGITS
 
 
-@pytest.mark.parametrize("words", [[], ["all"], ["fig1a", "all"]])
+@pytest.mark.parametrize("words", [[], ["all"]])
 def test_reproduce_all(call, figures, words):
     ended = call("reproduce", *words)
     assert (ended.code, ended.out, ended.err) == (0, "claim 1 holds\n", "saved figures/fig1a.png\n")
     options = {"seeds": 3, "quick": False, "out": "figures", "data_dir": None, "progress": True}
     options |= {"checkpoint": None, "report": None}
-    assert figures.calls == [((["fig1a", "example"],), options)]
+    assert figures.calls == [((["all"],), options)]
 
 
 def test_reproduce_options(call, figures):
@@ -41,6 +41,7 @@ def test_reproduce_failed_and_interrupted(call, figures):
 
 def test_reproduce_refuses(refused, figures):
     assert refused("reproduce", "--seeds", 0) == "seeds: expected an integer >= 1, got 0"
+    assert refused("reproduce", "--page", "no/page.md").startswith("page: cannot write 'no/page.md'")
 
 
 def test_tune(call, figures):
@@ -48,7 +49,9 @@ def test_tune(call, figures):
     ended = call("tune", "fig1a", "--quiet", *words)
     assert (ended.code, ended.out, ended.err) == (0, "admm 0.9\n", "")
     options = {"algorithms": ["rsa", "median"], "budget": 4, "seed": 2, "data_dir": "d", "out": "a.toml"}
-    assert figures.calls == [(("fig1a",), options | {"check": False, "progress": False})]
+    assert figures.calls == [(("fig1a",), options | {"blind": False, "check": False, "progress": False})]
+    call("tune", "fig1a", "--blind")
+    assert figures.calls[1][1]["blind"] is True
 
 
 def test_tune_check_that_differs(call, figures):
@@ -68,14 +71,16 @@ def test_tune_interrupted(call, figures):
 
 
 def test_reproduce_and_tune_as_json(call, tmp_path):
-    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--json")
+    ended = call("reproduce", "example", "--quick", "--out", tmp_path, "--page", tmp_path / "page.md", "--json")
     found = json.loads(ended.out)
+    assert "`byzadmm reproduce example --quick`" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert str(tmp_path / "page.md") in found["files"]
     assert (found["seeds"], found["quick"], found["interrupted"], found["failed"]) == (1, True, False, {})
     assert [claim["claim"] for claim in found["claims"]] == [10]
     assert {Path(name).name for name in found["files"]} >= {"example.png", "example.csv", "claims.json"}
     found = json.loads(call("tune", "fig1a", "--check", "--json").out)
     assert found["differences"] == []
-    assert 0.5 < found["best"]["rsa"]["accuracy"] < 1
+    assert 0.5 < found["best"]["rsa-tuned"]["accuracy"] < 1
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,6 @@ def test_reproduce_and_tune_as_json(call, tmp_path):
     ids=range(8),
 )
 def test_tune_refuses_a_broken_journal(refused, record):
-    packaged = figure_settings.settings_path("fig1a")
-    Path("mine.toml").write_text(packaged.read_text(encoding="utf-8"), encoding="utf-8")
+    Path("mine.toml").write_text(DIGITS, encoding="utf-8")
     Path("mine.tuning.json").write_text(record, encoding="utf-8")
     assert refused("tune", "mine.toml", "--check").startswith("mine.tuning.json: ")

@@ -109,3 +109,17 @@ def test_run_refuses_odd_settings(refused, kind):
 
 def test_run_refuses_a_file_that_is_not_there(refused):
     assert refused("run", "none.toml") == "none.toml: no such settings file"
+
+
+def test_a_file_with_several_readings_runs_the_first(call, tmp_path):
+    """The others by name: byzadmm run fig1a --algorithm admm-tuned."""
+    readings = [f"[algorithms.{name}]\nprinted = true\nstep = {{ power = 1.0 }}\n" for name in ("ideal", "median")]
+    readings += [f"[algorithms.{name}-blind]\nstep = {{ power = 2.0 }}\n" for name in ("ideal", "median")]
+    path = tmp_path / "two.toml"
+    path.write_text('dataset = "digits"\niterations = 20\neval_every = 10\nn_byzantine = 4\n' + "\n".join(readings))
+    ended = call("run", path, "--no-plot", "--json")
+    assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["ideal", "median"]
+    assert "not run: ideal-blind, median-blind; choose with --algorithm" in ended.err
+    ended = call("run", path, "--no-plot", "--json", "--quiet", "--algorithm", "median-blind")
+    assert [run["algorithm"] for run in json.loads(ended.out)["runs"]] == ["median-blind"]
+    assert ended.err == ""

@@ -72,9 +72,11 @@ def test_reproduce_end_to_end(digits: Path, tmp_path: Path) -> None:
     assert float(last["mean"]) == pytest.approx(np.mean(both))
     assert (float(last["low"]), float(last["high"])) == (min(both), max(both))
     assert np.mean(both) > 0.7
-    assert json.loads((out / "claims.json").read_text())["claims"][0]["printed"] == "holds"
-    assert "| 10 | example |" in (out / "claims.md").read_text()
-    assert "holds" in report.table()
+    [claim] = json.loads((out / "claims.json").read_text())["claims"]
+    assert [part["verdict"] for part in claim["parts"]] == ["reproduced"] * 5
+    assert claim["parts"][0]["printed"] == {"holds": True, "strict": True, "numbers": "0.3750"}
+    assert "| **10, example: The limits" in (out / "claims.md").read_text()
+    assert "parts: 5 reproduced" in report.table()
 
     # A panel's numbers are those of a plain run.
     settings, data = figures.load_settings(digits), datasets.load("digits")
@@ -92,7 +94,7 @@ def test_reproduce_end_to_end(digits: Path, tmp_path: Path) -> None:
 
     page = figures.write_report(report, tmp_path / "page.md").read_text()
     assert "2 seed(s)" in page
-    assert "Everything holds." in page
+    assert "| admm ends at 0.375 (small value) | - | yes, 0.3750 |" in page
     assert "### mine: Digits" in page
     assert "lam = 0.05, step = Power(c=0.1, p=0.5)" in page
 
@@ -135,7 +137,8 @@ def test_claims_of_the_papers_panels_are_checked(tmp_path: Path) -> None:
     assert report.panels["fig2a"].plots == ["no attack"]
     assert [(claim.number, claim.figure) for claim in report.claims] == [(1, "fig1a"), (7, "fig5a")]
     page = figures.write_report(report, tmp_path / "page.md").read_text()
-    assert "### What does not hold" in page
+    assert "| **1, fig1a: SGD fails;" in page
+    assert "| median a little worse | - |" in page
 
 
 def test_ctrl_c_keeps_finished_panels(digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +160,7 @@ def test_ctrl_c_keeps_finished_panels(digits: Path, tmp_path: Path, monkeypatch:
     assert (tmp_path / "out" / "mine.png").exists()
     assert not (tmp_path / "out" / "other.png").exists()
     assert "other: not finished: interrupted" in report.table()
-    assert "- other: interrupted" in figures.write_report(report, tmp_path / "page.md").read_text()
+    assert "- other: not finished: interrupted" in figures.write_report(report, tmp_path / "page.md").read_text()
 
 
 def test_a_panel_without_data_or_with_a_failing_run_does_not_affect_others(
@@ -236,3 +239,19 @@ def test_a_file_of_your_own_prints_its_accuracies(digits: Path, tmp_path: Path) 
             curve = next(curve for curve in panel.curves if curve.name == row["algorithm"])
             assert row["low"] <= row["mean"] <= row["high"]
             assert re.search(rf"^{re.escape(curve.label)} +{row['mean']:.3f}", text, re.MULTILINE)
+
+
+def test_readings_under_several_attacks_and_of_a_sweep(digits: Path, tmp_path: Path) -> None:
+    """A picture with a column per reading has one attack; the labels of a sweep name the reading."""
+    admm = DIGITS[DIGITS.index("lam = 0.05") : DIGITS.index("[algorithms.admm-tuned]")]
+    readings = "".join(f"[algorithms.{name}-blind]\nstep = {{ power = 1.0 }}\n" for name in ("ideal", "median"))
+    attack = '[attack]\nname = "sign-flip"\nscale = -3.0\n'
+    digits.write_text('attack = ["sign-flip", "gaussian"]\n' + DIGITS.replace(attack, "") + readings)
+    report = figures.reproduce([digits], seeds=1, out=tmp_path, progress=False)
+    assert report.panels["mine"].settings.readings() == ("blind", "tuned")
+    picture = (tmp_path / "mine.svg").read_text()
+    assert "Gaussian attack" in picture
+    assert "mine: final accuracy, Gaussian attack" in figures.write_report(report, tmp_path / "page.md").read_text()
+    digits.write_text("sweep = [0.1, 1.0]\n" + DIGITS + "[algorithms.admm-blind]\n" + admm)
+    labels = [curve.label for curve in figures.load_settings(digits).all_curves()]
+    assert labels[::2] == ["ADMM, λ = 0.1 (printed)", "ADMM, λ = 0.1 (tuned)", "ADMM, λ = 0.1 (blind)"]

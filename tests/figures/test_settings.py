@@ -10,7 +10,7 @@ import pytest
 
 from byzadmm import ADMM, SGD, aggregators, datasets, figures, steps
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import FIGURES, make_parts, settings_path
+from byzadmm.figures.settings import FIGURES, PAPER, VARIANTS, make_parts, settings_path
 from support.panels import DIGITS
 
 
@@ -18,17 +18,52 @@ from support.panels import DIGITS
 def test_every_panel_loads(name: str) -> None:
     settings = figures.load_settings(name)
     assert settings.name == name
-    if settings.heat_map:
+    if settings.heat_map or settings.quadratic:
         return
-    assert settings.iterations // settings.eval_every >= 40
-    if settings.quadratic:
-        assert [curve.name for curve in settings.curves] == ["admm", "rsa"]
-    elif settings.sweep:
-        assert [curve.algorithm.lam for curve in settings.all_curves()] == list(settings.sweep)
-    else:
-        names = {curve.name for curve in settings.curves}
-        assert names == {"admm", "admm-tuned", "rsa", "ideal", "sgd", "geometric-median", "median"}
-        assert [curve.name for curve in settings.curves if curve.printed] == ["admm"]
+    assert settings.cause
+    every = {"admm", "rsa", "ideal", "geometric-median", "median"} | ({"sgd"} if settings.n_byzantine else set())
+    for reading in ("printed", "blind", "tuned"):
+        curves = settings.read(reading)
+        if settings.sweep:
+            assert [curve.algorithm.lam for curve in curves.values()] in ([], list(settings.sweep))
+        else:
+            assert set(curves) in (set(), every, every - {"sgd"}, {"ideal"})
+            assert not curves or curves["ideal"].algorithm.ideal
+    if name in PAPER:
+        assert settings.readings()[0] == "printed"
+        assert set(settings.published) <= set(settings.read("printed"))
+        assert all(settings.iterations % settings.eval_every == 0 == at % settings.eval_every
+                   for curve in settings.published.values() for at in curve.iterations)  # fmt: skip
+
+
+def test_readings(digits: Path) -> None:
+    one = figures.load_settings(digits)
+    assert one.readings() == ()
+    assert one.read("printed")["admm"].printed
+    assert one.read("tuned")["admm"].name == "admm-tuned"
+    assert one.read("printed").keys() == one.read("tuned").keys()
+    assert one.read("blind") == {}
+    more = '''
+[algorithms.ideal-blind]
+step = { power = 2.0 }
+
+[algorithms.median-blind]
+step = { power = 3.0 }
+'''
+    digits.write_text(DIGITS + more)
+    two = figures.load_settings(digits)
+    assert two.readings() == ("blind", "tuned")
+    assert set(two.read("blind")) == {"ideal", "median"}
+    assert two.read("blind")["median"].label == "Median (blind)"
+    assert two.read("blind")["median"].plain_label == "Median"
+    assert two.read("tuned")["median"].name == "median"
+    assert two.read("printed").keys() == {"admm", "ideal"}, "Ideal SGD is not attacked"
+    digits.write_text(DIGITS.replace("[algorithms.ideal]", "[algorithms.ideal-blind]") + more.replace("ideal", "rsa", 1)
+                      .replace("step = { power = 2.0 }", "lam = 1.0\nstep = { power = 2.0 }"))  # fmt: skip
+    assert figures.load_settings(digits).read("tuned")["ideal"].name == "ideal-blind"
+    digits.write_text(DIGITS + more.replace("median-blind", "median-tuned") + more.split("\n\n")[1])
+    with pytest.raises(ValueError, match="algorithms.median-tuned: is tuned under attack, as is algorithms.median"):
+        figures.load_settings(digits)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +75,9 @@ def test_every_panel_loads(name: str) -> None:
         ("fig2b", 8, 0.5, 0.3, (6, 100), (0.3, 100)),
         ("fig4a", 0, 0.5, 0.5, (10, 10), (0.5, 10)),
         ("fig4b", 0, 0.5, 0.3, (6, 10), (0.3, 10)),
-        ("fig3a", 4, 0.8, 0.2, (4, 10), (0.2, 10)),
-        ("fig3b", 8, 0.5, 3, (60, 500), (3, 500)),
+        # F/m: lam, beta and rho times m, steps divided by m.
+        ("fig3a", 4, 20 * 0.8, 20 * 0.2, (20 * 4, 20 * 10), (20 * 0.2, 20 * 10)),
+        ("fig3b", 8, 20 * 0.5, 20 * 3, (20 * 60, 20 * 500), (20 * 3, 20 * 500)),
     ],
 )
 def test_the_printed_numbers_are_the_papers(
@@ -50,7 +86,8 @@ def test_the_printed_numbers_are_the_papers(
     settings = figures.load_settings(name)
     expected = ADMM(lam=lam, beta=beta, master_step=steps.inv_sqrt(*master), worker_step=steps.inv_sqrt(*worker))
     assert settings.curves[0].algorithm == expected
-    assert (settings.n_workers, settings.n_byzantine, settings.batch_size, settings.rho) == (20, q, 32, 0.01)
+    assert (settings.n_workers, settings.n_byzantine, settings.batch_size) == (20, q, 32)
+    assert settings.rho == (20 * 0.01 if name.startswith("fig3") else 0.01)
 
 
 def test_available_lists_every_panel_with_its_title() -> None:
@@ -59,11 +96,29 @@ def test_available_lists_every_panel_with_its_title() -> None:
     assert all(title for _, title in listed)
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("example", "rules")])
+@pytest.mark.parametrize("name", [name for name in FIGURES if figures.load_settings(name).search])
 def test_the_files_hold_what_the_search_found(name: str) -> None:
     tuned = figures.tune(name, check=True)
     assert tuned.differences == []
     assert tuned.best
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_have_the_settings_of_their_figure(name: str) -> None:
+    """Those that were not searched themselves; standardized columns have their own."""
+    variant = figures.load_settings(name)
+    if variant.search is None:
+        known = {curve.name: curve for curve in figures.load_settings(variant.figure).curves}
+        assert all(curve == known[curve.name] for curve in variant.curves)
+    else:
+        assert variant.scale == "standard"
+
+
+@pytest.mark.parametrize(("name", "same"), [("fig1a", "fig4a"), ("fig2a", "fig4a"), ("fig1b", "fig4b"),
+                                            ("fig2b", "fig4b"), ("fig3b", "fig3a")])  # fmt: skip
+def test_without_attack_the_figures_on_the_same_data_are_tuned_alike(name: str, same: str) -> None:
+    found, known = (figures.load_settings(figure).read("blind") for figure in (name, same))
+    assert all(found[algorithm].algorithm == curve.algorithm for algorithm, curve in known.items())
 
 
 def test_a_copy_of_a_panel_is_the_same_panel(tmp_path: Path) -> None:

@@ -132,6 +132,42 @@ def test_softmax_predict_and_accuracy(dtype: str, threads: int) -> None:
         )
 
 
+def sparse_pixels(D: int) -> Array:
+    """Pixels (70, D), two in three of every eight in a row all zero."""
+    rng = np.random.default_rng(3)
+    kept = np.repeat(rng.integers(0, 3, (70, -(-D // 8))) == 0, 8, axis=1)[:, :D]
+    return (rng.integers(0, 256, (70, D)) * kept).astype(np.uint8)
+
+
+def test_evaluations_skip_zero_pixels_and_keep_the_bits(dtype: str) -> None:
+    for K, D in [(1, 8), (2, 63), (3, 64), (4, 511), (5, 512), (7, 513), (10, 784), (12, 1029), (13, 200), (25, 65)]:
+        W, _, y, idx = problem(1, K, D, 37, dtype=dtype)
+        X, w = sparse_pixels(D), W[0].astype(np.float64)
+        for bias in (True, False):
+            options: dict[str, Any] = {"scale": 1 / 255, "bias": bias}
+            model, wide = (W, w) if bias else (W[:, :, 1:], w[:, 1:])
+            losses = [kernels.softmax_loss(model, X, y, idx, threads=t, **options) for t in (1, 2, 3, 7)]
+            np.testing.assert_allclose(
+                losses[0], reference.softmax_loss(wide[None], X, y, idx, **options), rtol=10 * TOLERANCE[dtype]
+            )
+            predicted = [kernels.softmax_predict(model[0], X, threads=t, **options) for t in (1, 2, 3, 7)]
+            np.testing.assert_array_equal(predicted[0], reference.softmax_predict(wide, X, **options))
+            dense = X.astype(dtype)
+            losses.append(kernels.softmax_loss(model, dense, y, idx, **options))
+            predicted.append(kernels.softmax_predict(model[0], dense, **options))
+            assert all(same_bits(loss, losses[0]) for loss in losses), (K, D, bias)
+            assert all(same_bits(each, predicted[0]) for each in predicted), (K, D, bias)
+
+
+def test_a_weight_that_is_not_finite_counts_at_zero_pixels_too(dtype: str) -> None:
+    X, y = np.zeros((40, 784), np.uint8), np.zeros(40, int)
+    for weight in (np.nan, np.inf, -np.inf):
+        W = np.zeros((10, 785), dtype)
+        W[6, 300] = weight
+        assert kernels.softmax_predict(W, X).tolist() == [6] * 40, weight
+        assert np.isnan(kernels.softmax_loss(W, X, y)), weight
+
+
 def test_softmax_predict_breaks_ties_to_the_lowest_class_and_picks_nan_like_numpy() -> None:
     w = np.array([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0]])
     assert kernels.softmax_predict(w, np.array([[0], [4], [1]], np.uint8), scale=0.5).tolist() == [0, 1, 0]

@@ -1,16 +1,27 @@
-"""A small NumPy run of the stochastic ADMM on noisy quadratics, many seeds at once: the witness of the theory."""
+"""Quadratics as witnesses of the theory: a NumPy run of the stochastic ADMM, many seeds at once; sign-flipping."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byzadmm import theory
+from byzadmm import ADMM, RSA, Result, attacks, losses, simulate, steps, theory
+from byzadmm.algorithms import Algorithm
 
-__all__ = ["ATTACKS", "Measured", "measure_quadratic", "quadratic_problem"]
+__all__ = [
+    "ATTACKS",
+    "RSA_ITERATIONS",
+    "Measured",
+    "flipped",
+    "measure_quadratic",
+    "penalized",
+    "quadratic_problem",
+    "shared_quadratic",
+]
 
 Array = NDArray[np.float64]
 Attack = Callable[[int, float, tuple[int, ...], np.random.Generator], Array]
@@ -89,3 +100,30 @@ def measure_quadratic(
         eta, eta_prev = np.clip(eta + problem.beta / 2 * (x - x0[:, None]), -problem.lam, problem.lam), eta
         bad, bad_prev = attack_scale * ATTACKS[attack](k, problem.lam, bad.shape, rng), bad
     return Measured(np.array(ks), np.array(vs), np.array(excess), r * d * abs(x_init - x0_init))
+
+
+#: Iterations after which the master of RSA, whose signs never rest, moves by 2e-3 lam at most in one step.
+RSA_ITERATIONS = 20000
+
+
+def penalized(lam: float, m: int = 20) -> dict[str, tuple[Algorithm, int, float]]:
+    """ADMM and RSA for curvatures about 1 without noise: algorithm, iterations, and how near it comes to its limit.
+
+    ADMM converges. RSA ends within a few of its last steps, each at most ``alpha_0 (m lam + rho |x|)``.
+    """
+    admm = ADMM(lam=lam, beta=1.0, master_step=steps.inv_linear(0.02, m), worker_step=steps.inv_linear(0.02, 2))
+    rsa = RSA(lam=lam, master_step=steps.inv_linear(0.5, m), worker_step=steps.inv_linear(0.5, 2))
+    return {"ADMM": (admm, 4000, 1e-9), "RSA": (rsa, RSA_ITERATIONS, 2 * m * lam * rsa.master_step(RSA_ITERATIONS))}
+
+
+def shared_quadratic(b: float, *, dim: int, noise: float, m: int = 20) -> losses.Quadratic:
+    """``1/2 (x - b)^2`` for every worker and coordinate: what differs is the noise alone."""
+    return losses.Quadratic(np.ones((m, dim)), np.full((m, dim), b), noise)
+
+
+def flipped(algorithm: Algorithm, loss: losses.Quadratic, *, q: int, scale: float, **changes: Any) -> Result:
+    """Train under the sign-flipping attack of the last ``q`` workers; ``rho = 0`` by default."""
+    given: dict[str, Any] = {"rho": 0.0, "dtype": "float64", "threads": 1, "record": "trajectory"}
+    given |= changes
+    given = {"eval_every": given["iterations"]} | given
+    return simulate(None, None, algorithm=algorithm, attack=attacks.SignFlip(scale), n_byzantine=q, loss=loss, **given)

@@ -49,8 +49,10 @@ def test_round_trip(name: str, record: str | None, tmp_path: Path) -> None:
     for key, values in (first.trajectory or {}).items():
         assert same_bits(values, again.trajectory[key])  # type: ignore[index]
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+    again.x = None  # as a study keeps it
     again.save(path)  # over the old one
     assert same_bits(Result.load(path).x0, first.x0)
+    assert (Result.load(path).trajectory or {}).keys() == (first.trajectory or {}).keys()
 
 
 def test_table_has_the_columns_that_the_run_has() -> None:

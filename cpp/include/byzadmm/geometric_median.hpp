@@ -442,20 +442,28 @@ index_t central_row(Rows<T> x) {
   constexpr double kMost = 0x1p500;  // squares that overflow count as this: the rows between are still told apart
   index_t best = 0;
   double least = std::numeric_limits<double>::infinity();
-  std::vector<double> gaps(static_cast<std::size_t>(x.n * x.n));
+  using V = simd::vec<double>;
+  constexpr index_t L = simd::lanes<double>;
+  std::vector<double> gaps(static_cast<std::size_t>(x.n * x.n)), y(static_cast<std::size_t>(x.n * kBlock));
   for (index_t block = 0; block < kBlocks; ++block) {
     const index_t lo = x.d <= kBlock * kBlocks ? block * kBlock : block * (x.d / kBlocks);
     const index_t hi = std::min(lo + kBlock, x.d);
-    for (index_t i = 0; i < x.n && lo < hi; ++i)
+    for (index_t i = 0; i < x.n && lo < hi; ++i) {
+      double* yi = y.data() + i * kBlock;
+      std::fill(std::copy(x.row[i] + lo, x.row[i] + hi, yi), yi + kBlock, 0.0);
       for (index_t k = 0; k < i; ++k) {
-        double sum = 0;
-        for (index_t j = lo; j < hi; ++j) {
-          const double gap = static_cast<double>(x.row[i][j]) - static_cast<double>(x.row[k][j]);
-          sum += gap * gap;
+        const double* yk = y.data() + k * kBlock;
+        V even{}, odd{};
+        for (index_t j = 0; j < kBlock; j += 2 * L) {
+          const V a = simd::load(yi + j) - simd::load(yk + j), b = simd::load(yi + j + L) - simd::load(yk + j + L);
+          even = simd::madd<double>(a, a, even);
+          odd = simd::madd<double>(b, b, odd);
         }
+        const double sum = simd::sum_lanes<double>(even + odd);
         gaps[i * x.n + k] += sum;
         gaps[k * x.n + i] += sum;
       }
+    }
   }
   for (index_t i = 0; i < x.n; ++i) {
     double sum = 0;

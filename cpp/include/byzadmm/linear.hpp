@@ -10,12 +10,13 @@
 // A loss F(z, y) of the outputs is a type (Softmax in softmax.hpp, Logistic and LeastSquares in regression.hpp) with
 //   Target                                what y is
 //   residuals(z, count, K, target)        z[k][s] <- dF/dz_k at y = target(s) for s < count, 0 for the others
-//   loss(z, K, y)                         F of one sample, whose outputs are z[0], z[kBatchTile], ..., in double
+//   losses(z, count, K, target, out)      out[s] = F of sample s < count, in double
 #pragma once
 
 #include <cmath>
 #include <memory>
 
+#include "byzadmm/outputs.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/samples.hpp"
 #include "byzadmm/simd.hpp"
@@ -204,23 +205,6 @@ BYZ_NOINLINE void linear_gradient(const LinearModel<T>& shape, const T* w, const
   });
 }
 
-/// visit(first row, count, outputs z) over tiles of `count` samples idx[0..B) of one model.
-template <class T, class Visit>
-inline void for_outputs(const LinearModel<T>& model, const SamplesAs<T>& samples, const std::int64_t* idx, index_t B,
-                        int threads, Visit&& visit) {
-  const index_t scratch = linear_scratch(samples, model.outputs);
-  const index_t tiles = (B + kBatchTile - 1) / kBatchTile;
-  const index_t slots = threads < tiles ? threads : tiles;
-  const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]);
-  for_tiles(B, kBatchTile, threads, [&](index_t lo, index_t hi, int slot) {
-    T* z = detail::line_start(buffer.get() + slot * scratch);
-    detail::BatchTile<T> tile(samples, z + kBatchTile * model.outputs);
-    const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, hi - lo);
-    detail::outputs(x, hi - lo, model, z);
-    visit(lo, hi - lo, z);
-  });
-}
-
 /// Mean of F over the samples idx[0..B) (rows 0..B-1 without idx); tile sums are added in order.
 template <class F, class T>
 BYZ_NOINLINE double linear_loss(const LinearModel<T>& model, const SamplesAs<T>& samples, const typename F::Target* y,
@@ -228,8 +212,9 @@ BYZ_NOINLINE double linear_loss(const LinearModel<T>& model, const SamplesAs<T>&
   const index_t tiles = (B + kBatchTile - 1) / kBatchTile;
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles)]());
   for_outputs(model, samples, idx, B, threads, [&](index_t lo, index_t count, const T* z) {
-    double sum = 0;
-    for (index_t s = 0; s < count; ++s) sum += F::loss(z + s, model.outputs, y[idx ? idx[lo + s] : lo + s]);
+    double loss[kBatchTile], sum = 0;
+    F::losses(z, count, model.outputs, [&](index_t s) { return y[idx ? idx[lo + s] : lo + s]; }, loss);
+    for (index_t s = 0; s < count; ++s) sum += loss[s];
     partial[static_cast<std::size_t>(lo / kBatchTile)] = sum;
   });
   double total = 0;

@@ -27,10 +27,12 @@ struct Logistic {
     for (index_t s = count; s < kBatchTile; ++s) z[s] = T(0);
   }
 
-  template <class T>
-  static double loss(const T* z, index_t, Target label) {
-    const double t = label ? static_cast<double>(*z) : -static_cast<double>(*z);
-    return std::log1p(std::exp(-std::abs(t))) + (t < 0 ? -t : 0.0);
+  template <class T, class Label>
+  static void losses(const T* z, index_t count, index_t, Label&& label, double* out) {
+    for (index_t s = 0; s < count; ++s) {
+      const double t = label(s) ? static_cast<double>(z[s]) : -static_cast<double>(z[s]);
+      out[s] = std::log1p(std::exp(-std::abs(t))) + (t < 0 ? -t : 0.0);
+    }
   }
 };
 
@@ -44,10 +46,12 @@ struct LeastSquares {
     for (index_t s = count; s < kBatchTile; ++s) z[s] = T(0);
   }
 
-  template <class T>
-  static double loss(const T* z, index_t, Target value) {
-    const double r = static_cast<double>(*z) - value;
-    return 0.5 * r * r;
+  template <class T, class Value>
+  static void losses(const T* z, index_t count, index_t, Value&& value, double* out) {
+    for (index_t s = 0; s < count; ++s) {
+      const double r = static_cast<double>(z[s]) - value(s);
+      out[s] = 0.5 * r * r;
+    }
   }
 };
 

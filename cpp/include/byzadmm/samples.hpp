@@ -60,24 +60,20 @@ class BatchTile {
   const T* row_[kBatchTile] = {};
 };
 
+/// Ask for a row that is read soon.
+inline void prefetch_row(const void* row, index_t bytes) {
+  const char* from = static_cast<const char*>(row);
+  const char* end = from + bytes;
+  for (; from < end; from += 64) __builtin_prefetch(from);
+  __builtin_prefetch(end - 1);
+}
+
 /// Ask for the rows of a batch that is gathered soon.
 template <class T>
 inline void prefetch_rows(const SamplesAs<T>& samples, const std::int64_t* idx, index_t count) {
-  for (index_t s = 0; s < count; ++s) {
-    const char* from = static_cast<const char*>(samples.row(static_cast<index_t>(idx[s])));
-    const char* end = from + samples.row_bytes;
-    for (; from < end; from += 64) __builtin_prefetch(from);
-    __builtin_prefetch(end - 1);
-  }
+  for (index_t s = 0; s < count; ++s) prefetch_row(samples.row(static_cast<index_t>(idx[s])), samples.row_bytes);
 }
 
 }  // namespace detail
-
-/// Samples stored as X, read as rows of T.
-template <class T, class X>
-SamplesAs<T> samples_as(Samples<X> samples) {
-  return {reinterpret_cast<const char*>(samples.data), samples.n, samples.d,
-          samples.d * static_cast<index_t>(sizeof(X)), std::is_same_v<T, X> ? nullptr : detail::convert_row<T, X>};
-}
 
 }  // namespace byzadmm

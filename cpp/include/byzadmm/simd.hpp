@@ -87,6 +87,76 @@ BYZ_ALWAYS_INLINE vec<T> load_part(const T* p, index_t count, T fill = T(0)) {
 #endif
 }
 
+/// lanes<T> numbers of type X at p, converted.
+template <class T, class X>
+BYZ_ALWAYS_INLINE vec<T> load_as(const X* p) {
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<X, std::uint8_t>) {
+    std::conditional_t<lanes<T> == 2, std::uint16_t, std::conditional_t<lanes<T> == 4, std::int32_t, std::int64_t>>
+        word;
+    std::memcpy(&word, p, sizeof word);
+    __m128i bytes = _mm_cvtsi64_si128(word);
+    if constexpr (lanes<T> == 16) bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    else return (vec<T>)_mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(bytes));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    else return (vec<T>)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(bytes));
+#else
+    const __m128i zero = _mm_setzero_si128(), wide = _mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm_cvtepi32_ps(wide);
+    else return (vec<T>)_mm_cvtepi32_pd(wide);
+#endif
+  }
+#endif
+  T lane[lanes<T>];
+  for (int l = 0; l < lanes<T>; ++l) lane[l] = static_cast<T>(p[l]);
+  return load(lane);
+}
+
+/// The first `count` of them, zeros in the other lanes; reads nothing past p + count.
+template <class T, class X>
+BYZ_ALWAYS_INLINE vec<T> load_part_as(const X* p, index_t count) {
+  if constexpr (std::is_same_v<X, T>) return load_part(p, count);
+  T lane[lanes<T>] = {};
+  for (index_t l = 0; l < count; ++l) lane[l] = static_cast<T>(p[l]);
+  return load(lane);
+}
+
+/// Bit b < count <= 64: whether `all`, or any of the lanes<T> bytes from p + b * lanes<T> on is not zero.
+template <class T>
+BYZ_ALWAYS_INLINE std::uint64_t nonzero_blocks(const std::uint8_t* p, index_t count, bool all) {
+  const std::uint64_t every = ~std::uint64_t{0} >> (64 - count);
+  std::uint64_t zero = 0;
+  if (all) return every;
+  index_t b = 0;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  for (constexpr index_t step = kBytes / lanes<T>; b + step <= count; b += step) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + b * lanes<T>));
+    int bits;
+    if constexpr (sizeof(T) == 4) bits = _mm256_movemask_pd((__m256d)_mm256_cmpeq_epi64(bytes, _mm256_setzero_si256()));
+    else bits = _mm256_movemask_ps((__m256)_mm256_cmpeq_epi32(bytes, _mm256_setzero_si256()));
+    zero |= static_cast<std::uint64_t>(bits) << b;
+  }
+#endif
+#if defined(__SSE2__) && !defined(__AVX__)
+  if constexpr (sizeof(T) == 4)
+    for (; b + 4 <= count; b += 4) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + b * lanes<T>));
+      const int bits = _mm_movemask_ps((__m128)_mm_cmpeq_epi32(bytes, _mm_setzero_si128()));
+      zero |= static_cast<std::uint64_t>(bits) << b;
+    }
+#endif
+  for (; b < count; ++b) {
+    std::uint64_t word[(lanes<T> + 7) / 8] = {}, any = 0;
+    std::memcpy(word, p + b * lanes<T>, lanes<T>);
+    for (const std::uint64_t w : word) any |= w;
+    zero |= static_cast<std::uint64_t>(any == 0) << b;
+  }
+  return every & ~zero;
+}
+
 template <class T>
 BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
 #if defined(__AVX2__) && !defined(__AVX512F__)

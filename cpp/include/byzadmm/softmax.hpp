@@ -46,14 +46,23 @@ struct Softmax {
   }
 
   /// log sum_k exp(z_k - top) - (z_y - top)
-  template <class T>
-  static double loss(const T* z, index_t classes, Target label) {
-    T top = z[0];
-    for (index_t k = 1; k < classes; ++k) top = z[k * kBatchTile] > top ? z[k * kBatchTile] : top;
-    double sum = 0;
-    for (index_t k = 0; k < classes; ++k)
-      sum += std::exp(static_cast<double>(z[k * kBatchTile]) - static_cast<double>(top));
-    return std::log(sum) - (static_cast<double>(z[label * kBatchTile]) - static_cast<double>(top));
+  template <class T, class Label>
+  static void losses(const T* z, index_t count, index_t classes, Label&& label, double* out) {
+    T top[kBatchTile];
+    double below[kBatchTile] = {}, sum[kBatchTile] = {};
+    for (index_t s = 0; s < count; ++s) top[s] = z[s];
+    for (index_t k = 1; k < classes; ++k)
+      for (index_t s = 0; s < count; ++s) top[s] = z[k * kBatchTile + s] > top[s] ? z[k * kBatchTile + s] : top[s];
+    for (index_t k = 0; k < classes; ++k) {
+      for (index_t s = 0; s < count; ++s)
+        below[s] = static_cast<double>(z[k * kBatchTile + s]) - static_cast<double>(top[s]);
+      for (index_t s = 0; s < count; s += simd::lanes<double>)
+        simd::store(sum + s, simd::load(sum + s) + simd::exp<double>(simd::load(below + s)));
+    }
+    for (index_t s = 0; s < count; ++s) {
+      const double own = static_cast<double>(z[static_cast<index_t>(label(s)) * kBatchTile + s]);
+      out[s] = std::log(sum[s]) - (own - static_cast<double>(top[s]));
+    }
   }
 };
 
@@ -75,14 +84,22 @@ double softmax_loss(const SoftmaxModel<T>& model, const SamplesAs<T>& samples, c
 template <class T>
 BYZ_NOINLINE void softmax_predict(const SoftmaxModel<T>& model, const SamplesAs<T>& samples, std::int64_t* out,
                                   int threads) {
+  using V = simd::vec<T>;
+  using I = simd::int_of<T>;
   for_outputs(model, samples, nullptr, samples.n, threads, [&](index_t lo, index_t count, const T* z) {
-    for (index_t s = 0; s < count; ++s) {
-      const auto logit = [=](index_t k) { return z[k * kBatchTile + s]; };
-      index_t best = 0;
-      for (index_t k = 1; k < model.outputs && logit(best) == logit(best); ++k)
-        if (!(logit(k) <= logit(best))) best = k;
-      out[lo + s] = best;
+    I best[kBatchTile];
+    for (index_t s = 0; s < count; s += simd::lanes<T>) {
+      V top = simd::load(z + s);
+      simd::vec<I> at{};
+      for (index_t k = 1; k < model.outputs; ++k) {
+        const V logit = simd::load(z + k * kBatchTile + s);
+        const auto better = ~(logit <= top) & (top == top);
+        top = better ? logit : top;
+        at = better ? simd::splat(static_cast<I>(k)) : at;
+      }
+      simd::store(best + s, at);
     }
+    for (index_t s = 0; s < count; ++s) out[lo + s] = best[s];
   });
 }
 

@@ -23,12 +23,18 @@ struct Samples {
   index_t d;
 };
 
-/// The same read as rows of T, whatever they are stored as (samples_as in linear.hpp).
+namespace detail {
+template <class T>
+class PackedModel;
+}
+
+/// The same read as rows of T, whatever they are stored as (samples_as in outputs.hpp).
 template <class T>
 struct SamplesAs {
   const char* data;
   index_t n, d, row_bytes;
   void (*convert)(const void* row, index_t d, T* to);  // nullptr: the rows are of type T
+  void (*outputs)(const detail::PackedModel<T>&, const void* const* row, index_t count, T* z);
 
   const void* row(index_t i) const { return data + i * row_bytes; }
 };

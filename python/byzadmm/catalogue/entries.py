@@ -101,7 +101,7 @@ class AlgorithmEntry:
         The algorithm with the settings of a :class:`byzadmm.catalogue.Preset`.
     tuned : tuple of str
         What a search varies: ``lam``, ``beta``, ``step`` (``step / sqrt k``), and ``slope``, the factor of ``sqrt k``
-        in both steps of ADMM. :meth:`byzadmm.catalogue.Preset.ranges` has a range for each.
+        in both steps of ADMM. :mod:`byzadmm.study.boxes` has a range for each.
     style : Style or None
         Its color, line and marker; None: a free one.
     fixed : dict

@@ -47,7 +47,9 @@ class Preset:
     iterations: int = 1000
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Where a search looks by default: from a tenth of these settings to ten times them.
+        """From a tenth of these settings to ten times them: where a search looks for real targets and networks.
+
+        For labels and linear models :meth:`byzadmm.study.boxes.Scales.ranges` has boxes in the units of the data.
 
         Returns
         -------

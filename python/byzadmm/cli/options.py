@@ -112,15 +112,21 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """Those of ``reproduce``."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="see `byzadmm list figures`, or settings files (all)")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules",
+    )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")
     parser.add_argument("--out", default="figures", metavar="DIR", help="folder for pictures and numbers (figures)")
     parser.add_argument("--checkpoint", metavar="DIR", help="keep results and states there; the same command goes on")
     parser.add_argument("--report", metavar="DIR|FILE.html", help="pages with tables and curves, one per figure")
+    parser.add_argument("--page", metavar="FILE.md", help="one page in Markdown: differences, claims, settings")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
-    parser.add_argument("--json", action="store_true", help="print JSON: claims, final accuracies, files")
+    parser.add_argument("--json", action="store_true", help="print JSON: differences, claims, final accuracies, files")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +139,8 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     """Those of ``tune``."""
     parser.add_argument("name", metavar="FIGURE|FILE.toml", help="a figure, or a settings file of your own")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--budget", type=int, metavar="N", help="trials per algorithm (that of the file)")
+    parser.add_argument("--blind", action="store_true", help="tune the tables NAME-blind, without attack")
+    parser.add_argument("--budget", type=int, metavar="N", help="trials per setting searched (that of the file)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the search (that of the file)")
     parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     parser.add_argument("--out", metavar="FILE.toml", help="settings file to write")

@@ -58,7 +58,8 @@ def make_parser() -> options.Parser:
         "tune",
         tune,
         "search step sizes for a figure on a validation split",
-        "byzadmm tune fig2a --budget 24",
+        "byzadmm tune fig2a --budget 16",
+        "byzadmm tune fig2a --blind",
         "byzadmm tune my.toml --algorithms rsa median",
         "byzadmm tune fig2a --check",
     )

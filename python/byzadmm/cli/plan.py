@@ -143,6 +143,8 @@ def _of_file(args: argparse.Namespace) -> Request:
         for name in args.algorithm:
             check_choice(name, "algorithm", plan.axes["algorithm"])
         plan = _only(plan, args.algorithm)
+    elif settings.readings():
+        plan = _first_reading(plan, settings, args.quiet)
     given = {"iterations": args.iterations, "eval_every": args.eval_every}
     changes = {name: value for name, value in given.items() if value is not None}
     if args.dtype != defaults.dtype:
@@ -157,6 +159,14 @@ def _of_file(args: argparse.Namespace) -> Request:
         },
         heat_map=bool(settings.heat_map),
     )
+
+
+def _first_reading(plan: Plan, settings: Any, quiet: bool) -> Plan:
+    """The plan of a file with several readings: the first of them, and a remark that there are others."""
+    names = [curve.name for curve in settings.read(settings.readings()[0]).values()]
+    others = [name for name in plan.axes["algorithm"] if name not in names]
+    remark(*([] if quiet else [f"not run: {', '.join(others)}; choose with --algorithm"]))
+    return _only(plan, names)
 
 
 def _one(values: Sequence[Any]) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_int
 from byzadmm.cli.output import INTERRUPTED, print_json
@@ -19,9 +22,9 @@ def figures() -> Any:
 def reproduce(args: argparse.Namespace) -> int:
     """Make figures and print the table of claims."""
     names = list(args.names) or ["all"]
-    if "all" in names:
-        names = [name for name, _ in figures().available()]
     seeds = check_int(args.seeds, "seeds", low=1)
+    if args.page is not None:
+        prepare(args.page, "page")
     report = figures().reproduce(
         names,
         seeds=seeds,
@@ -32,10 +35,13 @@ def reproduce(args: argparse.Namespace) -> int:
         checkpoint=args.checkpoint,
         report=args.report,
     )
+    if args.page is not None:
+        report.write("page", lambda path: [figures().write_report(report, path)], Path(args.page))
     if args.json:
         about = {"seeds": report.seeds, "quick": report.quick, "seconds": report.seconds}
         about |= {"interrupted": report.interrupted, "failed": report.failed}
         about |= {
+            "differences": [asdict(row) for row in report.differences],
             "claims": [claim.record() for claim in report.claims],
             "finals": [row for panel in report.panels.values() for row in panel.finals()],
             "files": [str(path) for path in report.paths],
@@ -58,6 +64,7 @@ def tune(args: argparse.Namespace) -> int:
         found = figures().tune(
             args.name,
             algorithms=args.algorithms,
+            blind=args.blind,
             budget=args.budget,
             seed=args.seed,
             data_dir=args.data_dir,

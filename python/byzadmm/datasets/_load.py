@@ -6,6 +6,7 @@ import contextlib
 import io
 import math
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -243,9 +244,9 @@ def _load_covtype(path: Path, scale: Scale) -> Dataset:
         _write_cache(cached, table)
     # The table is int16, which no kernel reads; raw values are small integers and exact in float32.
     x, y = table[:, :-1], table[:, -1] - 1
-    if isinstance(scale, float) or scale == "raw":
-        x = x.astype(np.float32)
-    return _split("covtype", x, y, len(x) - _COVTYPE_TRAIN, _COVTYPE_CLASSES, scale, _SPLIT_SEED)
+    data = _split("covtype", x, y, len(x) - _COVTYPE_TRAIN, _COVTYPE_CLASSES, scale, _SPLIT_SEED)
+    train_x, test_x = (each.astype(np.float32, copy=False) for each in (data.train_x, data.test_x))
+    return replace(data, train_x=train_x, test_x=test_x)
 
 
 def _check_covtype(path: Path, table: Array) -> None:

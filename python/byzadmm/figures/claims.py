@@ -1,12 +1,13 @@
-"""What the paper says about its figures, checked on the curves; ``figures.words`` defines the words.
+"""What the paper says about its figures, checked part by part on the curves; ``figures.words`` defines the words.
 
-Each claim is checked with ADMM as printed in the paper and with ADMM tuned, where there are such runs. A claim that
-does not hold is "not reproduced".
+Each part is read four times: on the published curves, and on ours with the printed parameters, tuned without attack,
+and tuned under attack, as far as there are such curves.
 """
 
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,39 +15,81 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
-from byzadmm.figures.words import FALLS, LIMIT, SIMILAR, Curves, Part
+from byzadmm.figures.settings import PAPER, READINGS, VARIANTS, Published
+from byzadmm.figures.words import CALIBRATED, LIMIT, STRICT, Curves, Part, falls
 
 if TYPE_CHECKING:
     from byzadmm.figures.panel import Panel
 
-__all__ = ["Claim", "check_claims", "claims_table"]
+__all__ = ["COLUMNS", "VERDICTS", "Claim", "check_claims", "claims_table", "count_parts"]
 
 LIMITS = {("small", "admm"): 0.375, ("small", "rsa"): 0.25, ("large", "admm"): 0.5, ("large", "rsa"): 0.5}
+
+#: The readings of a claim, in the order of the tables.
+COLUMNS = {"published": "published", **READINGS}
+
+REPRODUCED, TUNED, UNSUPPORTED, FAILED = "reproduced", "only when tuned", "unsupported", "not reproduced"
+#: Verdict on a part -> what it means.
+VERDICTS = {
+    REPRODUCED: "holds with the printed parameters",
+    TUNED: "holds only with tuned parameters",
+    UNSUPPORTED: "not supported by the published figure",
+    FAILED: "holds in none of our readings",
+}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper about one figure, and whether it holds.
+    """A claim of the paper about one figure, and which of its parts hold.
 
     Attributes
     ----------
     number : int
     figure, text : str
-    printed, tuned : bool or None
-        Whether it holds; None where there is no such run.
     parts : dict
-        "printed" and "tuned" -> its statements, each with whether it holds.
-    numbers : dict
-        The numbers on which that depends.
+        Reading, of COLUMNS -> the parts of the claim by the calibrated words, in one order.
+    strict : dict
+        The same by the strict words.
     """
 
     number: int
     figure: str
     text: str
-    printed: bool | None
-    tuned: bool | None
     parts: dict[str, list[Part]]
-    numbers: dict[str, float]
+    strict: dict[str, list[Part]]
+
+    def holds(self, reading: str) -> bool | None:
+        """Whether all parts hold in a reading; None where there is no such curve."""
+        return all(part.holds for part in self.parts[reading]) if reading in self.parts else None
+
+    @property
+    def printed(self) -> bool | None:
+        return self.holds("printed")
+
+    @property
+    def tuned(self) -> bool | None:
+        return self.holds("tuned")
+
+    @property
+    def statements(self) -> list[str]:
+        """What the parts say."""
+        return [part.statement for part in next(iter(self.parts.values()))]
+
+    def verdict(self, number: int) -> str:
+        """The verdict on one part, of VERDICTS."""
+        held = {reading: parts[number].holds for reading, parts in self.parts.items()}
+        if held.pop("published", True) is False:
+            return UNSUPPORTED
+        if held.get("printed"):
+            return REPRODUCED
+        return TUNED if any(held.values()) else FAILED
+
+    def cell(self, reading: str, number: int) -> str:
+        """Whether a part holds in a reading, as text; a star where the strict words say otherwise."""
+        if reading not in self.parts:
+            return "-"
+        holds = self.parts[reading][number].holds
+        return ("yes" if holds else "no") + ("*" if self.strict[reading][number].holds != holds else "")
 
     def record(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -54,16 +97,26 @@ class Claim:
             "claim": self.number,
             "figure": self.figure,
             "text": self.text,
-            "printed": verdict(self.printed),
-            "tuned": verdict(self.tuned),
-            "parts": {k: [{"statement": s, "holds": bool(h)} for s, h in parts] for k, parts in self.parts.items()},
-            "numbers": {
-                key: None if not np.isfinite(value) else round(value, 4) for key, value in self.numbers.items()
-            },
+            "parts": [
+                {
+                    "statement": statement,
+                    "verdict": self.verdict(number),
+                    **{
+                        reading: {
+                            "holds": bool(parts[number].holds),
+                            "strict": bool(self.strict[reading][number].holds),
+                            "numbers": parts[number].numbers,
+                        }
+                        for reading, parts in self.parts.items()
+                    },
+                }
+                for number, statement in enumerate(self.statements)
+            ],
         }
 
 
 GM = "geometric-median"
+_NEEDED = {"ideal", "admm", "rsa", GM, "median"}
 _Rule = Callable[[Curves], list[Part]]
 
 CLAIMS: dict[str, tuple[int, str, _Rule]] = {
@@ -101,7 +154,7 @@ CLAIMS: dict[str, tuple[int, str, _Rule]] = {
         5,
         "ADMM, RSA, geometric median very similar to Ideal; median worse",
         lambda c: (
-            c.close("admm", "rsa", GM, within=SIMILAR)
+            c.similar("admm", "rsa", GM)
             + c.better("admm", "median")
             + c.better("rsa", "median")
             + c.better(GM, "median")
@@ -110,7 +163,7 @@ CLAIMS: dict[str, tuple[int, str, _Rule]] = {
     "fig4b": (
         6,
         "ADMM best of all; RSA better than geometric median and median",
-        lambda c: c.best("admm", "rsa", "ideal", "sgd", GM, "median") + c.better("rsa", GM, "median"),
+        lambda c: c.best("admm", "rsa", "ideal", GM, "median") + c.better("rsa", GM, "median"),
     ),
     "fig3a": (
         8,
@@ -126,7 +179,7 @@ CLAIMS: dict[str, tuple[int, str, _Rule]] = {
 
 
 def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
-    """Check every claim about these panels, in the paper's numbering.
+    """Check every claim about these panels, in the paper's numbering, those about variants of the figures last.
 
     Parameters
     ----------
@@ -145,46 +198,72 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
     """
     found = []
     for name, panel in panels.items():
-        if name in CLAIMS:
-            values = {curve: panel.values[0, curve] for _, curve in panel.values}
-            if {"rsa", "ideal", "sgd", GM, "median"} <= set(values):
-                found.append(check_curves(name, panel.iterations, values))
-        elif name in ("fig5a", "fig5b") and panel.settings.sweep:
-            # With more than one swept algorithm the first is the paper's.
-            first = list(panel.values)[: len(panel.settings.sweep)]
-            found.append(check_sweep(name, [panel.final_of(*key)["mean"] for key in first], panel.settings.sweep))
+        figure = panel.settings.figure
+        if figure in CLAIMS:
+            columns = {column: curves for column, curves in _columns(panel).items() if _complete(figure, curves)}
+            if columns.keys() - {"published"}:  # ours are there, not the published ones alone
+                found.append(check_curves(figure, columns, name))
+        elif figure in ("fig5a", "fig5b") and panel.settings.sweep:
+            found.append(check_sweep(name, _swept(panel)))
         elif name == "example" and len(panel.plots) == 2:
             found.append(check_example({key: values[0] for key, values in panel.values.items()}))
-    return sorted(found, key=lambda claim: (claim.number, claim.figure))
+    return sorted(found, key=lambda claim: (claim.figure in VARIANTS, claim.number, claim.figure))
 
 
-def check_curves(name: str, iterations: Array, values: Mapping[str, Array]) -> Claim:
-    """One claim about accuracy curves: name -> (seeds, t)."""
-    number, text, rule = CLAIMS[name]
-    parts, verdicts = {}, {}
-    for which, admm in (("printed", "admm"), ("tuned", "admm-tuned")):
-        if admm in values:
-            parts[which] = rule(Curves(iterations, values, admm))
-            verdicts[which] = all(holds for _, holds in parts[which])
-    curves = Curves(iterations, values)
-    numbers = {f"{curve} final": curves.final(curve) for curve in values if curve != "admm"}
-    numbers |= {f"{curve} iterations to 95%": curves.time(curve) for curve in values if curve != "admm"}
-    if "admm" in values:
-        numbers = {"admm final": curves.final("admm"), "admm iterations to 95%": curves.time("admm")} | numbers
-    return Claim(number, name, text, verdicts.get("printed"), verdicts.get("tuned"), parts, numbers)
+def _columns(panel: Panel) -> dict[str, Curves]:
+    """The curves of every reading."""
+    found = {"published": _of_published(panel.published)} if panel.published else {}
+    for reading in READINGS:
+        values = {name: panel.values[0, curve.name] for name, curve in panel.settings.read(reading).items()}
+        if values:
+            found[reading] = Curves(panel.iterations, values)
+    return found
 
 
-def check_sweep(name: str, finals: list[float], lams: tuple[float, ...]) -> Claim:
-    """Claim 7: too small and too large a ``lam`` both cost accuracy."""
-    pairs = sorted(zip(lams, finals, strict=True))
-    best = max(final for _, final in pairs)
-    parts = [
-        (f"falls at lam = {pairs[0][0]:g}, the smallest", pairs[0][1] < best - FALLS),
-        (f"falls at lam = {pairs[-1][0]:g}, the largest", pairs[-1][1] < best - FALLS),
-    ]
-    numbers = {f"lam={lam:g} final": final for lam, final in pairs}
-    text = "Accuracy falls when lam is too small and when it is too large"
-    return Claim(7, name, text, None, all(holds for _, holds in parts), {"tuned": parts}, numbers)
+def _complete(figure: str, curves: Curves) -> bool:
+    needed = _NEEDED | ({"sgd"} if "SGD" in CLAIMS[figure][1] else set())
+    return needed <= set(curves.values)
+
+
+def _of_published(known: Mapping[str, Published]) -> Curves:
+    """Published curves on one axis; the one that is called SGD where there is no Ideal stands for it.
+
+    Their first point is left out: it is that of the start here, of the first iteration there.
+    """
+    k = np.array(max((curve.iterations for curve in known.values()), key=len))
+    k = k[k > 0]
+    values = {name: np.interp(k, curve.iterations, curve.accuracy)[None] for name, curve in known.items()}
+    finals = {name: curve.final for name, curve in known.items()}
+    if "ideal" not in values and "sgd" in values:
+        values["ideal"], finals["ideal"] = values["sgd"], finals["sgd"]
+    return Curves(k, values, finals=finals)
+
+
+def check_curves(figure: str, columns: Mapping[str, Curves], name: str | None = None) -> Claim:
+    """The claim about ``figure``; ``columns``: reading -> its curves; ``name``: that of the panel."""
+    number, text, rule = CLAIMS[figure]
+    parts, strict = (
+        {reading: rule(curves.under(thresholds)) for reading, curves in columns.items()}
+        for thresholds in (CALIBRATED, STRICT)
+    )
+    return Claim(number, name or figure, text, parts, strict)
+
+
+def _swept(panel: Panel) -> dict[str, dict[float, float]]:
+    """Reading -> ``lam`` -> final accuracy. With several swept algorithms the first of a reading is the paper's."""
+    found: dict[str, dict[float, float]] = {}
+    if panel.published:
+        found["published"] = {float(name.rpartition("=")[2]): curve.final for name, curve in panel.published.items()}
+    for curve in panel.curves:
+        finals = found.setdefault(curve.reading, {})
+        finals.setdefault(float(curve.name.rpartition("=")[2]), panel.final_of(0, curve.name)["mean"])
+    return found
+
+
+def check_sweep(name: str, finals: Mapping[str, Mapping[float, float]]) -> Claim:
+    """Claim 7: too small and too large a ``lam`` both cost accuracy. ``finals``: reading -> ``lam`` -> accuracy."""
+    parts = {reading: falls(found) for reading, found in finals.items()}
+    return Claim(7, name, "Accuracy falls when lam is too small and when it is too large", parts, parts)
 
 
 def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
@@ -193,23 +272,32 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
     last = {(plots[plot], name): float(x0[-1]) for (plot, name), x0 in values.items()}
     moved = {name: float(np.sum(np.abs(np.diff(values[0, name])))) for name in ("admm", "rsa")}
     parts = [
-        (f"{name} ends at {LIMITS[attack, name]:g} ({attack} value)", abs(end - LIMITS[attack, name]) < LIMIT)
+        Part(
+            f"{name} ends at {LIMITS[attack, name]:g} ({attack} value)",
+            abs(end - LIMITS[attack, name]) < LIMIT,
+            f"{end:.4f}",
+        )
         for (attack, name), end in last.items()
     ]
-    parts.append(("admm steadier than rsa (small value)", moved["admm"] < moved["rsa"]))
-    numbers = {f"{name} {attack} value": end for (attack, name), end in last.items()}
-    numbers |= {f"{name} total variation": total for name, total in moved.items()}
+    way = f"moves {moved['admm']:.2f} against {moved['rsa']:.2f}"
+    parts.append(Part("admm steadier than rsa (small value)", moved["admm"] < moved["rsa"], way))
     text = "The limits 3/8, 1/4 (small value), 1/2, 1/2 (large value); ADMM steadier than RSA"
-    return Claim(10, "example", text, all(holds for _, holds in parts), None, {"printed": parts}, numbers)
+    return Claim(10, "example", text, {"printed": parts}, {"printed": parts})
 
 
-def verdict(holds: bool | None) -> str:
-    """Whether a claim holds, in words."""
-    return "-" if holds is None else "holds" if holds else "not reproduced"
+def count_parts(claims: list[Claim]) -> dict[str, int]:
+    """How many parts of the claims about the paper's own figures have each verdict, those that none has left out."""
+    counted = Counter(
+        claim.verdict(number)
+        for claim in claims
+        if claim.figure in PAPER
+        for number in range(len(claim.statements))
+    )
+    return {verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]}
 
 
 def claims_table(claims: list[Claim], *, markdown: bool = False) -> str:
-    """The table of claims as text of at most 80 columns, or in Markdown with every number.
+    """The parts of the claims as text of at most 80 columns, or in Markdown with their numbers.
 
     Parameters
     ----------
@@ -228,30 +316,40 @@ def claims_table(claims: list[Claim], *, markdown: bool = False) -> str:
     """
     if not claims:
         return "no claims to check"
-    if markdown:
-        lines = ["| claim | figure | what the paper says | as printed | tuned | numbers |", "|---|---|---|---|---|---|"]
-        for claim in claims:
-            numbers = "; ".join(f"{key} {_number(value)}" for key, value in claim.numbers.items())
-            lines.append(
-                f"| {claim.number} | {claim.figure} | {claim.text} | {verdict(claim.printed)} | {verdict(claim.tuned)} "
-                f"| {numbers} |"
-            )
-        return "\n".join(lines)
-    lines = [f"{'':>2} {'figure':<8} {'as printed':<15} {'tuned':<15} claim, and what does not hold"]
+    return _markdown(claims) if markdown else _plain(claims)
+
+
+def _plain(claims: list[Claim]) -> str:
+    titles = {"published": "publ.", "printed": "print", "blind": "blind", "tuned": "tuned"}
+    lines = []
     for claim in claims:
-        head = f"{claim.number:>2} {claim.figure:<8} {verdict(claim.printed):<15} {verdict(claim.tuned):<15} "
-        lines += _wrapped(head, claim.text)
-        for which, parts in claim.parts.items():
-            wrong = ", ".join(statement for statement, holds in parts if not holds)
-            if wrong:
-                lines += _wrapped(" " * len(head), f"not ({which}): {wrong}")
+        lines += textwrap.wrap(f"{claim.number:>2} {claim.figure}: {claim.text}", 79, subsequent_indent="   ")
+        lines.append(f"   {'':<38}" + "".join(f"{title:>7}" for title in titles.values()))
+        for number, statement in enumerate(claim.statements):
+            cells = "".join(f"{claim.cell(reading, number):>7}" for reading in titles)
+            lines.append(f"   {statement:<38}{cells}  {_SHORT[claim.verdict(number)]}")
+        lines.append("")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in count_parts(claims).items())
+    lines += [f"parts: {counted}"] if counted else []
+    given = {claim.verdict(number) for claim in claims for number in range(len(claim.statements))} - {REPRODUCED}
+    lines += [f"{_SHORT[verdict]}: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in given]
+    lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
+    return "\n".join(text for line in lines for text in (textwrap.wrap(line, 79) if len(line) > 79 else [line]))
+
+
+_SHORT = {REPRODUCED: "ok", TUNED: "tuned", UNSUPPORTED: "unsupp.", FAILED: "failed"}
+
+
+def _markdown(claims: list[Claim]) -> str:
+    lines = [f"| claim | {' | '.join(COLUMNS.values())} | verdict |", "|---|" + "---|" * (len(COLUMNS) + 1)]
+    for claim in claims:
+        lines.append(f"| **{claim.number}, {claim.figure}: {claim.text}** |" + " |" * (len(COLUMNS) + 1))
+        for number, statement in enumerate(claim.statements):
+            cells = [
+                f"{claim.cell(reading, number)}, {claim.parts[reading][number].numbers}"
+                if reading in claim.parts
+                else "-"
+                for reading in COLUMNS
+            ]
+            lines.append(f"| {statement} | {' | '.join(cells)} | {claim.verdict(number)} |")
     return "\n".join(lines)
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    first, *rest = textwrap.wrap(text, 79 - len(head))
-    return [head + first, *(" " * len(head) + line for line in rest)]
-
-
-def _number(value: float) -> str:
-    return "never" if np.isinf(value) else f"{value:.0f}" if value >= 10 else f"{value:.4f}"

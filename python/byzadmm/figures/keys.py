@@ -47,6 +47,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
     "": {
         "title": Key(check_string, None, "string", "any", "heading of table and picture", "name of the file", '""'),
         "note": Key(check_string, "", "string", "any", "remark for the report"),
+        "cause": Key(check_string, "", "string", "any", "what drives the result, for the report"),
         "dataset": Key(
             check_dataset,
             REQUIRED,
@@ -120,6 +121,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             as_it_is, None, "table", "below", "final accuracies, algorithms by attacks, not curves", "none"
         ),
         "quadratic": Key(as_it_is, None, "table", "below", "the workers' losses, for dataset = quadratic", "none"),
+        "published": Key(as_it_is, None, "tables", "[published.NAME]", "published curves to compare with", "none"),
         "tuning": Key(as_it_is, None, "table", "below", "how `byzadmm tune` searches", "none"),
     },
     "attack": {
@@ -144,7 +146,11 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "label": Key(check_string, None, "string", "any", "name in the legend", "that of the kind or rule", '"ADMM"'),
         "printed": Key(
-            check_flag, False, "boolean", "true, false", "numbers of the paper or its authors: a search leaves them alone"
+            check_flag,
+            False,
+            "boolean",
+            "true, false",
+            "numbers of the paper or its authors: a search leaves them alone",
         ),
         "lam": Key(check_positive, REQUIRED, "number", "> 0", "weight of the TV norm (ADMM, RSA)", example="0.05"),
         "beta": Key(check_positive, REQUIRED, "number", "> 0", "penalty parameter (ADMM)", example="0.5"),
@@ -217,6 +223,18 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "partitions, a map each",
         ),
     },
+    "published.NAME": {
+        "final": Key(
+            check_share, REQUIRED, "number", "0 .. 1", "published final accuracy of algorithm NAME", example="0.9"
+        ),
+        "at": Key(
+            check_counts, REQUIRED, "list of integers", ">= 0, ascending", "some iterations", example="[500, 1000]"
+        ),
+        "accuracy": Key(
+            check_numbers, REQUIRED, "list of numbers", "one per iteration", "published there", example="[0.8, 0.9]"
+        ),
+        "why": Key(check_string, "", "string", "any", "why ours differs, for the report"),
+    },
     "quadratic": {
         "a": Key(
             check_numbers, REQUIRED, "list", _ONE_PER_WORKER, "curvature of a (x - b)^2 / 2", example="[0.5, 0.5]"
@@ -227,9 +245,16 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "first_k": Key(check_natural, 1, "integer", ">= 0", "number of the first iteration in steps and attacks"),
     },
     "tuning": {
-        "budget": Key(check_count, REQUIRED, "integer", ">= 1", "trials per algorithm", example="24"),
+        "budget": Key(
+            check_count,
+            REQUIRED,
+            "integer",
+            ">= 1",
+            "trials per searched setting: ADMM has 3, RSA 2, SGD 1",
+            example="12",
+        ),
         "seed": Key(check_natural, 0, "integer", ">= 0", "seed of the search"),
-        "iterations": Key(check_count, REQUIRED, "integer", ">= 1", "length of a trial", example="500"),
+        "iterations": Key(check_count, None, "integer", ">= 1", "length of a trial", "that of the panel", "500"),
         "step": Key(
             check_range,
             None,

@@ -7,7 +7,8 @@ import io
 import json
 import math
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from byzadmm import __version__
 from byzadmm._internal.arrays import Array
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import Case, Curve, Settings
+from byzadmm.figures.settings import READINGS, Case, Curve, Published, Settings
 from byzadmm.results import Result, final_accuracy
 from byzadmm.study import Cell, Study
 
@@ -37,6 +38,8 @@ class Panel:
         Its runs.
     quick : bool
         Whether it is a first look, not the paper's experiment.
+    published : dict
+        Published curves to compare with, by the algorithm's name.
     plots : list of str
         One title per plot: the attacks of the panel, for every partition.
     curves : list of Curve
@@ -51,6 +54,7 @@ class Panel:
     settings: Settings
     study: Study
     quick: bool = False
+    published: Mapping[str, Published] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -145,8 +149,34 @@ class Panel:
             for plot, name in self.values
         ]
 
-    def table(self) -> str:
-        """The final accuracies as text, a table per plot."""
+    def published_final(self, name: str) -> float | None:
+        """Published final accuracy of an algorithm, if its curve is as long as our runs."""
+        known = self.published.get(name)
+        return None if known is None or known.iterations[-1] < self.iterations[-1] else known.final
+
+    def by_reading(self) -> list[tuple[str, dict[str, str]]]:
+        """Every algorithm of a panel with readings: its label, and its final accuracy published and in each of them."""
+        readings = {reading: self.settings.read(reading) for reading in self.settings.readings()}
+        rows = {name: curve.plain_label for curves in readings.values() for name, curve in curves.items()}
+        found = []
+        for name, label in rows.items():
+            published = self.published_final(name)
+            cells = {} if published is None else {"published": f"{published:.4f}"}
+            for reading, curves in readings.items():
+                if name in curves:
+                    finals = final_accuracy(self.iterations, self.values[0, curves[name].name])
+                    spread = f" ± {np.std(finals, ddof=1):.4f}" if len(finals) > 1 else ""
+                    cells[reading] = f"{np.mean(finals):.4f}{spread}"
+            found.append((label, cells))
+        return found
+
+    def table(self, *, markdown: bool = False) -> str:
+        """The final accuracies: a table per plot as text, or in Markdown algorithms by readings."""
+        if markdown:
+            names = {"published": "published", **{name: READINGS[name] for name in self.settings.readings()}}
+            lines = ["| algorithm | " + " | ".join(names.values()) + " |", "|---|" + "---:|" * len(names)]
+            rows = ((label, *(cells.get(name, "-") for name in names)) for label, cells in self.by_reading())
+            return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
         width = max(len(curve.label[:_LABEL_WIDTH]) for curve in self.curves)
         shown = ("mean", "low", "high") if self.seeds > 1 else ("mean",)
         parts = []

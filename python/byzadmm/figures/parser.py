@@ -11,9 +11,19 @@ from typing import Any
 from byzadmm import catalogue
 from byzadmm._internal.validation import check_choice
 from byzadmm.figures._toml import Table
-from byzadmm.figures._values import QUADRATIC
+from byzadmm.figures._values import QUADRATIC, check_share
 from byzadmm.figures.keys import SECTIONS, TRAINING
-from byzadmm.figures.settings import FIGURES, Curve, Search, Settings, build_algorithm, settings_path, without_reading
+from byzadmm.figures.settings import (
+    FIGURES,
+    READINGS,
+    Curve,
+    Published,
+    Search,
+    Settings,
+    build_algorithm,
+    settings_path,
+    without_reading,
+)
 from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):
@@ -98,6 +108,8 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         name=path.stem,
         title=table.take("title") or path.stem,
         note=table.take("note"),
+        cause=table.take("cause"),
+        published=_published(table.take("published")),
         path=path,
         dataset=dataset,
         scale=table.take("scale"),
@@ -130,6 +142,16 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         raise ValueError("quadratic: has its own loss, and no samples to divide")
     if settings.sweep and not settings.all_curves():
         raise ValueError("sweep: needs an algorithm of kind admm")
+    if settings.readings():
+        tables: dict[tuple[str, str], str] = {}
+        for curve in settings.curves:
+            other = tables.setdefault((curve.algorithm_name, curve.reading), curve.name)
+            if other != curve.name:
+                raise ValueError(f"algorithms.{curve.name}: is {READINGS[curve.reading]}, as is algorithms.{other}")
+    if settings.published and (settings.heat_map or settings.quadratic or len(settings.cases()) > 1):
+        raise ValueError("published: only with one attack and one partition, neither a heat map nor quadratic")
+    for name in settings.published:
+        check_choice(name, "published", dict.fromkeys(curve.algorithm_name for curve in settings.all_curves()))
     return settings
 
 
@@ -211,6 +233,23 @@ def _curve(name: str, table: Table) -> Curve:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{table.where.rstrip('.')}: {error}") from error
     return Curve(name, kind, label, algorithm, printed, validation)
+
+
+def _published(value: Any) -> dict[str, Published]:
+    if value is not None and not isinstance(value, dict):
+        raise TypeError("published: expected tables [published.NAME]")
+    return {name: _published_curve(name, entry) for name, entry in (value or {}).items()}
+
+
+def _published_curve(name: str, entry: Any) -> Published:
+    table = Table(entry, f"published.{name}.", SECTIONS["published.NAME"])
+    final, at, accuracy, why = (table.take(key) for key in ("final", "at", "accuracy", "why"))
+    table.close()
+    if len(at) != len(accuracy) or list(at) != sorted(set(at)) or at[-1] == 0:
+        raise ValueError(f"{table.where}at: expected ascending iterations, one for each of accuracy; got {at}")
+    for value in accuracy:
+        check_share(value, f"{table.where}accuracy")
+    return Published(final, tuple(at), accuracy, why)
 
 
 def _search(value: Any) -> Search | None:

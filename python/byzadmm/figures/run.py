@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from byzadmm.figures.claims import Claim, check_claims, claims_table
 from byzadmm.figures.panel import HeatMap, Panel
 from byzadmm.figures.parser import load_settings
 from byzadmm.figures.plan import length, plan_of, runs_of
-from byzadmm.figures.settings import FIGURES, Settings
+from byzadmm.figures.published import Difference, differences, differences_table, published_curves
+from byzadmm.figures.settings import PAPER, VARIANTS, Published, Settings
 from byzadmm.study import Cell, Plan, Study, carry_out
 from byzadmm.training.run import Progress, reporter
 
@@ -40,6 +41,8 @@ class Report:
     panels : dict
         Name -> Panel, those that were finished.
     claims : list of Claim
+    differences : list of Difference
+        Ours minus published, for every published curve of the paper's figures and of your own files.
     paths : list of Path
         Every file that was written.
     failed : dict
@@ -50,6 +53,7 @@ class Report:
     quick: bool
     panels: dict[str, Panel] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -63,8 +67,9 @@ class Report:
             self.failed[name] = f"could not be written: {error}"
 
     def table(self) -> str:
-        """The claims, and the final accuracies of your own panels and of those without claims, in 80 columns."""
+        """Ours minus published, the claims, and the final accuracies of panels without them, in 80 columns."""
         text = f"({QUICK})\n" if self.quick else ""
+        text += f"{differences_table(self.differences)}\n\n" if self.differences else ""
         judged = {claim.figure for claim in self.claims}
         tables = [
             panel.table() for name, panel in self.panels.items() if name not in judged or not panel.settings.packaged
@@ -89,12 +94,14 @@ def reproduce(
     Parameters
     ----------
     names : "all", or a list of panels and settings files
+        "all": the paper's figures and their variants (``PAPER`` and ``VARIANTS`` of ``figures.settings``).
     seeds : int
         Runs per algorithm, each with a partition of its own. A settings file may limit them.
     quick : bool
         One seed and a fifth of the iterations, for a first look.
     out : path
-        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, and ``claims.json``, ``claims.md``.
+        Folder for ``NAME.png``, ``.svg``, ``.csv``, ``.json`` of each panel, ``overview.png``, ``.svg`` of several of
+        the paper, and ``claims.json``, ``claims.md``, ``differences.md``.
     data_dir : path, optional
         Where the data is.
     progress : bool or callable
@@ -125,7 +132,7 @@ def reproduce(
     Section "Numerical Experiments" of the paper, Figures ``fig1`` to ``fig5`` and ``fig_ex``.
     """
     chosen = [names] if isinstance(names, (str, Path)) else names
-    every = dict.fromkeys(name for item in chosen for name in (FIGURES if item == "all" else (item,)))
+    every = dict.fromkeys(name for item in chosen for name in ((*PAPER, *VARIANTS) if item == "all" else (item,)))
     panels: dict[str, Settings] = {}
     for item in every:
         settings = load_settings(item)
@@ -153,7 +160,8 @@ def reproduce(
     try:
         for name, plan in plans.items():
             kept = None if checkpoint is None else Path(checkpoint) / name
-            panel = _run_panel(panels[name], plan, made, begun_maps, kept, partial(_tick, tick, before, total))
+            known = published_curves(panels[name], data_dir)
+            panel = _run_panel(panels[name], known, plan, made, begun_maps, kept, partial(_tick, tick, before, total))
             before += length(plan)
             if panel is not None and (name in made.panels or panels[name].heat_map):
                 made.write(name, panel.write, folder)
@@ -169,12 +177,18 @@ def reproduce(
     finally:
         close()
     made.claims = check_claims(made.panels)
+    compared = [panel for name, panel in made.panels.items() if name not in VARIANTS and panel.published]
+    made.differences = [found for panel in compared for found in differences(panel)]
+    of_paper = [panel for panel in compared if panel.name in PAPER]
+    if len(of_paper) > 1:
+        made.write("overview", partial(_write_overview, of_paper), folder)
     made.seconds = time.perf_counter() - begun
     record = {
         "version": __version__,
         "seeds": count,
         "quick": quick,
         "seconds": round(made.seconds, 1),
+        "differences": [asdict(row) for row in made.differences],
         "claims": [claim.record() for claim in made.claims],
         "failed": made.failed,
     }
@@ -183,6 +197,7 @@ def reproduce(
         return [
             write_text(folder / "claims.json", json.dumps(record, indent=1) + "\n"),
             write_text(folder / "claims.md", claims_table(made.claims, markdown=True) + "\n"),
+            write_text(folder / "differences.md", differences_table(made.differences, markdown=True) + "\n"),
         ]
 
     made.write("claims", write_claims, folder)
@@ -190,7 +205,13 @@ def reproduce(
 
 
 def _run_panel(
-    settings: Settings, plan: Plan, made: Report, begun_maps: dict[str, Panel], checkpoint: Path | None, tick: Progress
+    settings: Settings,
+    published: dict[str, Published],
+    plan: Plan,
+    made: Report,
+    begun_maps: dict[str, Panel],
+    checkpoint: Path | None,
+    tick: Progress,
 ) -> Panel | None:
     """Run a panel, and add it to the panels of the report, or why it is not complete to the failed ones.
 
@@ -200,7 +221,7 @@ def _run_panel(
 
     def note(study: Study, cell: Cell) -> None:
         if settings.heat_map:
-            begun_maps[settings.name] = kind(settings, study, made.quick)
+            begun_maps[settings.name] = kind(settings, study, made.quick, published)
 
     try:
         study = carry_out(plan, progress=tick, checkpoint=checkpoint, on_result=note, warn=False)
@@ -208,7 +229,7 @@ def _run_panel(
         made.failed[settings.name] = str(error)
         return None
     begun_maps.pop(settings.name, None)
-    panel = kind(settings, study, made.quick)
+    panel = kind(settings, study, made.quick, published)
     failed = [why.words for why in study.missing.values() if why.status == "failed"]
     if failed:
         made.failed[settings.name] = failed[0]
@@ -234,6 +255,14 @@ def _pages(names: list[str], report: str | os.PathLike[str] | None) -> dict[str,
         return dict.fromkeys(names, path)
     prepare_folder(path, "report")
     return {name: path / f"{name}.html" for name in names}
+
+
+def _write_overview(panels: Sequence[Panel], folder: Path) -> list[Path]:
+    try:
+        from byzadmm.figures.plots import draw_overview
+    except ImportError:  # pragma: no cover - the plot extra is not installed
+        return []
+    return draw_overview(panels, folder / "overview")
 
 
 def _write_page(study: Study, path: Path) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -16,9 +18,12 @@ from byzadmm.study.plan import Cell
 
 __all__ = [
     "FIGURES",
+    "PAPER",
     "READINGS",
+    "VARIANTS",
     "Case",
     "Curve",
+    "Published",
     "Search",
     "Settings",
     "build_algorithm",
@@ -28,8 +33,15 @@ __all__ = [
     "without_reading",
 ]
 
-#: The panels that come with the package: those of the paper in its order, and the rules under every attack.
-FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example", "rules")
+#: The panels of the paper, in its order.
+PAPER = ("fig1a", "fig1b", "fig2a", "fig2b", "fig3a", "fig3b", "fig4a", "fig4b", "fig5a", "fig5b", "example")
+#: The same with one thing changed: the attack as the text has it, a longer run, standardized columns.
+VARIANTS = (
+    *("fig1a-std100", "fig1b-std100", "fig2a-long"),
+    *("fig1b-standard", "fig2b-standard", "fig4b-standard", "fig5b-standard"),
+)
+#: The panels that come with the package: all of the above, and the rules under every attack.
+FIGURES = (*PAPER, *VARIANTS, "rules")
 
 #: How the settings of a curve were found -> what that is called. A name that ends with "-blind" or "-tuned" says it.
 READINGS = {"printed": "printed parameters", "blind": "tuned without attack", "tuned": "tuned under attack"}
@@ -64,12 +76,17 @@ class Curve:
     @property
     def reading(self) -> str:
         """How its settings were found: one of :data:`READINGS`."""
-        return "printed" if self.printed else "blind" if self.name.endswith("-blind") else "tuned"
+        return "printed" if self.printed else "blind" if self.name.partition(":")[0].endswith("-blind") else "tuned"
 
     @property
     def algorithm_name(self) -> str:
         """Its name without the reading: the curves of one algorithm share it."""
         return without_reading(self.name)
+
+    @property
+    def plain_label(self) -> str:
+        """Its label without the reading."""
+        return re.sub(r" \((printed|blind|tuned)\)$", "", self.label)
 
     @property
     def style(self) -> str:
@@ -87,12 +104,36 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Published:
+    """What a published figure shows of one algorithm: its final accuracy, and some points of its curve or all.
+
+    ``why`` is the best explanation of a difference to ours, where there is one to explain.
+    """
+
+    final: float
+    iterations: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Search:
-    """How ``tune`` searches: trials per algorithm, seed, iterations of a trial, and the ranges that the file gives."""
+    """How ``tune`` searches.
+
+    Attributes
+    ----------
+    budget : int
+        Trials per searched setting: ADMM has three of them, RSA two, SGD with any rule one.
+    seed : int
+    iterations : int or None
+        Length of a trial; None: that of the panel.
+    ranges : dict
+        Those that the file gives: setting -> lowest and highest.
+    """
 
     budget: int
     seed: int
-    iterations: int
+    iterations: int | None
     ranges: Mapping[str, tuple[float, float]]
 
 
@@ -104,6 +145,7 @@ class Settings:
     None is "no attack". ``sweep`` lists the values of ``lam`` with
     which every ADMM of the file is run. ``heat_map`` lists the number of Byzantine workers and the partition of every
     map; a panel that has it shows final accuracies, algorithms by attacks. ``seeds`` is the largest number of seeds.
+    ``published`` has curves to compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
     """
 
     name: str
@@ -127,6 +169,8 @@ class Settings:
     search: Search | None = None
     quadratic: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    cause: str = ""
+    published: Mapping[str, Published] = field(default_factory=dict)
     heat_map: tuple[tuple[int, str], ...] = ()
     seeds: int | None = None
     loss_name: str | None = None
@@ -183,6 +227,32 @@ class Settings:
             return None
         return made
 
+    @property
+    def figure(self) -> str:
+        """The panel of the paper that it shows, or its own name: "fig1a" for "fig1a-std100"."""
+        base = self.name.partition("-")[0]
+        return base if base in PAPER else self.name
+
+    def readings(self) -> tuple[str, ...]:
+        """The readings to compare: those with several algorithms, in the order of READINGS; () if there is one."""
+        counts = Counter(curve.reading for curve in self.curves if not self.sweep or curve.kind == "admm")
+        found = tuple(name for name in READINGS if counts[name] > (0 if self.sweep else 1))
+        return found if len(found) > 1 else ()
+
+    def read(self, reading: str) -> dict[str, Curve]:
+        """The curves of a reading by :attr:`Curve.algorithm_name`; none if the file has no such curve.
+
+        What was not tuned under attack is there as tuned without; Ideal SGD, which is not attacked, is in all readings.
+        In a file that has no readings to compare, every algorithm is in each.
+        """
+        own = [curve for curve in self.all_curves() if curve.reading == reading]
+        others = [
+            curve
+            for curve in self.all_curves()
+            if not self.readings() or (reading, curve.reading) == ("tuned", "blind") or curve.algorithm.ideal
+        ]
+        return {curve.algorithm_name: curve for curve in [*others, *own]} if own else {}
+
     def all_curves(self) -> tuple[Curve, ...]:
         """The curves to draw: those of the file, or one per value of the sweep."""
         if not self.sweep:
@@ -191,7 +261,7 @@ class Settings:
             replace(
                 curve,
                 name=f"{curve.name}:lam={lam:g}",
-                label=f"{curve.kind.upper()}, λ = {lam:g}",
+                label=f"{curve.kind.upper()}, λ = {lam:g}" + (f" ({curve.reading})" if self.readings() else ""),
                 algorithm=curve.algorithm.changed(lam=lam),
             )
             for curve in self.curves
@@ -228,8 +298,9 @@ class Settings:
 
 
 def without_reading(name: str) -> str:
-    """The name of a curve without the "-blind" or "-tuned" at its end."""
-    return name.removesuffix("-blind").removesuffix("-tuned")
+    """The name of a curve without the "-blind" or "-tuned" at its end, or before the ":lam=" of a sweep."""
+    head, colon, tail = name.partition(":")
+    return head.removesuffix("-blind").removesuffix("-tuned") + colon + tail
 
 
 def packaged_path(name: str) -> Path:

@@ -34,7 +34,7 @@ def settings_text(name: str | None = None) -> str:
     Examples
     --------
     >>> from byzadmm import figures
-    >>> print(figures.settings_text("fig2a").splitlines()[11])
+    >>> print(next(line for line in figures.settings_text("fig2a").splitlines() if line.startswith("n_workers")))
     n_workers = 20                        # workers in all, Byzantine ones included
     """
     path = packaged_path(_START if name is None else check_choice(name, "name", FIGURES))
@@ -54,7 +54,7 @@ def settings_text(name: str | None = None) -> str:
         written[end:end] = _absent(section, absent)
     for section in SECTIONS:
         if section not in (*ends, "attack"):
-            written += ["", _beside(f"# [{section}]", SECTIONS[""][section].meaning)]
+            written += ["", _beside(f"# [{section}]", SECTIONS[""][section.partition(".")[0]].meaning)]
             written += _absent(section, list(SECTIONS[section]))
     return "\n".join([_LEGEND, *written]) + "\n"
 
@@ -63,9 +63,9 @@ def _walk(text: str) -> Iterator[tuple[str, int, str, str]]:
     """Every line with its section, the number of the section's table that it is in, and its key if it has one."""
     section, counts = "", {"": 1}
     for line in text.splitlines():
-        header = re.match(r"\[+([\w.-]+)\]", line)
+        header = re.match(r"\[+([^\]]+)\]", line)
         if header:
-            section = re.sub(r"^algorithms\..*", "algorithms.NAME", header[1])
+            section = re.sub(r"^(algorithms|published)\..*", r"\1.NAME", header[1])
             counts[section] = counts.get(section, 0) + 1
         key = re.match(r"(\w+) *=", line)
         yield section, counts[section], key[1] if key else "", line
@@ -73,7 +73,7 @@ def _walk(text: str) -> Iterator[tuple[str, int, str, str]]:
 
 def _tables(sections: dict[str, int]) -> set[str]:
     """Keys of the first section that are tables: not to be mentioned among the others."""
-    return {"algorithms", *SECTIONS} - ({"attack"} - sections.keys())
+    return {"algorithms", "published", *SECTIONS} - ({"attack"} - sections.keys())
 
 
 def _absent(section: str, names: list[str]) -> list[str]:
@@ -88,8 +88,8 @@ def _absent(section: str, names: list[str]) -> list[str]:
 
 
 def _beside(line: str, comment: str) -> str:
-    """The line with a comment at its end, or before it if it is long; one that it has already is kept."""
+    """The line with a comment at its end, or before it if it is long or goes on; one that it has already is kept."""
     line, _, own = line.partition("  # ")
     comment = f"{comment} ({own})" if own else comment
     whole = f"{line:<{_COLUMN - 2}}  # {comment}"
-    return whole if len(whole) <= _WIDTH else f"# {comment}\n{line}"
+    return whole if len(whole) <= _WIDTH and not line.endswith("\\") else f"# {comment}\n{line}"

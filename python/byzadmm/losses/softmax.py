@@ -59,7 +59,8 @@ class Softmax(LabeledLoss):
         samples, labels = self._test
         predicted = np.empty(len(samples), np.int64)
         _core.softmax_predict(self._model(x), samples, predicted, float(self.dataset.scale), True, self.threads)
-        return {"accuracy": float(np.mean(predicted == labels)), "loss": self._training_loss(x)}
+        right = int(np.count_nonzero(predicted == labels))
+        return {"accuracy": right / len(labels), "loss": self._training_loss(x)}
 
     @staticmethod
     def _residuals(z: Array, y: Array) -> Array:

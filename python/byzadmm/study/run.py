@@ -7,14 +7,14 @@ import copy
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
-from byzadmm.catalogue import located
+from byzadmm.catalogue import LOSSES, located
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
@@ -25,7 +25,7 @@ from byzadmm.training.experiment import DEFAULTS
 from byzadmm.training.many import Task, run_many
 from byzadmm.training.run import Progress
 
-__all__ = ["OnEvaluation", "carry_out", "empty_study"]
+__all__ = ["OnEvaluation", "carry_out", "empty_study", "make_loss"]
 
 OnEvaluation = Callable[[int, dict[str, Any]], Any]
 
@@ -135,10 +135,8 @@ def _task(
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
         given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss")}
-        loss = given["loss"]
-        if isinstance(loss, type) or not isinstance(loss, (str, Loss)):
-            batch_size = given.get("batch_size", DEFAULTS["batch_size"])
-            given["loss"] = loss(given["dataset"], given["parts"], batch_size=batch_size, seed=given["seed"])
+        if not isinstance(given["loss"], str):
+            given["loss"] = make_loss(given)
         if on_evaluation is not None:
             given["on_evaluation"] = lambda k, metrics: on_evaluation(k, {**metrics, **cell._asdict()})
         if folder is not None:
@@ -151,6 +149,16 @@ def _task(
         return result
 
     return Task(run, int(arguments.get("iterations", DEFAULTS["iterations"])))
+
+
+def make_loss(arguments: Mapping[str, Any]) -> Any:
+    """The loss of a run: of its name, or by its function, from data set, parts, batch size and seed; or the object."""
+    loss = arguments["loss"]
+    if not isinstance(loss, (str, type)) and isinstance(loss, Loss):
+        return loss
+    make = LOSSES[loss] if isinstance(loss, str) else loss
+    batch_size = arguments.get("batch_size", DEFAULTS["batch_size"])
+    return make(arguments["dataset"], arguments["parts"], batch_size=batch_size, seed=arguments["seed"])
 
 
 def _own_copy(part: Any) -> Any:

@@ -1,7 +1,9 @@
 """Search of step sizes and penalties: the points that are tried, and the search that comes before a comparison.
 
 A trial trains on a part of the training set and is scored on the rest of it; the test set is never read. Half of the
-trials are spread over the whole range, the others over boxes around the best so far.
+trials are spread over the whole range, the others over smaller and smaller boxes around the best so far. All are as
+long as the runs: which settings are best depends on the length (on raw COVERTYPE steps chosen at 6,000 of 20,000
+iterations were three times too small), so there is no halving by shorter runs.
 """
 
 from __future__ import annotations
@@ -19,20 +21,21 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
+from byzadmm.study.boxes import measure, merge
 from byzadmm.study.plan import Cell, Plan
-from byzadmm.study.run import carry_out
+from byzadmm.study.run import carry_out, make_loss
 from byzadmm.study.study import HIGHER, Study
 from byzadmm.training.experiment import DEFAULTS
 from byzadmm.training.run import Progress
 
-__all__ = ["SIDES", "Trial", "propose", "rounds", "step_settings", "tried", "tuned", "validation_split"]
+__all__ = ["ROUNDS", "Trial", "propose", "round_of_trials", "step_settings", "tried", "tuned", "validation_split"]
 
 #: Parameters of one trial and, once it is done, its score.
 Trial = dict[str, float]
 #: Largest number of samples put aside for validation; a sixth of the training set if that is less.
 VALIDATION = 5000
-#: Side of the box of each round of a search, in parts of the whole range.
-SIDES = (1.0, 0.5, 0.25)
+#: The rounds of a search: share of the trials that are done after it, side of its boxes in parts of the whole range.
+ROUNDS = ((0.5, 1.0), (0.625, 0.4), (0.75, 0.25), (0.875, 0.16), (1.0, 0.1))
 
 _OPTIONS = ("budget", "attack", "ranges", "iterations", "seed")
 
@@ -56,7 +59,8 @@ def tuned(
     plan : Plan
     tune : int or dict
         Trials per setting; or "budget" for that, and optionally "attack", one of the plan's by name (the first), or
-        "none"; "ranges", ``{"lam": (low, high)}`` for "lam", "beta", "step" and "slope" (those of the catalogue);
+        "none"; "ranges", ``{"lam": (low, high)}`` for "lam", "beta", "step" and "slope" (by default derived from the
+        gradients: :meth:`byzadmm.study.boxes.Scales.ranges`; those of the catalogue for real targets and networks);
         "iterations" (as many as the runs have) and "seed" (0), which sets the samples for validation and the points.
     jobs, progress, checkpoint
         As in :func:`byzadmm.compare`.
@@ -80,19 +84,16 @@ def tuned(
         "parts": _restricted(common["parts"], kept),
         "iterations": check_int(options.get("iterations", _iterations(common)), "tune: iterations", low=1),
     }
-    ranges = {**_ranges(data, bases, options), **given}
+    ranges = _ranges(bases, common, given)
     m = len(common["parts"])
-    best: dict[str, Trial] = {}
-    begun = dict.fromkeys(bases, 0)
-    for turn, side in enumerate(SIDES):
+    done: dict[str, list[Trial]] = {name: [] for name in bases}
+    for turn in range(len(ROUNDS)):
         trials: dict[str, tuple[str, Trial]] = {}
         for name, base in bases.items():
-            names = _searched(base["algorithm"])
-            end = rounds(budget * len(names))[turn]
-            for number in range(begun[name], end):
-                trial = propose(names, ranges, number, side, best.get(name), seed)
-                trials[f"{name} #{number}"] = name, trial
-            begun[name] = end
+            made = round_of_trials(_searched(base["algorithm"]), ranges, turn, budget, done[name], seed)
+            trials |= {f"{name} #{number}": (name, trial) for number, trial in made.items()}
+        if not trials:
+            continue
         runs = {
             Cell(label, attack, 0, "validation", seed): bases[name]
             | common
@@ -109,9 +110,8 @@ def tuned(
         )
         for cell in runs:
             name, trial = trials[cell.algorithm]
-            score = _score(study, cell)
-            if name not in best or score > best[name]["score"]:
-                best[name] = trial | {"score": score}
+            done[name].append(trial | {"score": _score(study, cell)})
+    best = {name: max(trials, key=lambda trial: trial["score"]) for name, trials in done.items()}
     best = {name: trial for name, trial in best.items() if trial["score"] > -math.inf}  # all failed: as it was
     changed: dict[int, dict[str, Any]] = {}
 
@@ -164,34 +164,96 @@ def _split(dataset: Dataset, seed: int) -> tuple[Dataset, Array]:
     return split, kept
 
 
-def rounds(budget: int) -> list[int]:
-    """How many trials are done after each round: half, three quarters, all."""
-    return [math.ceil(budget / 2), math.ceil(3 * budget / 4), budget]
+def round_of_trials(
+    names: Sequence[str],
+    ranges: Mapping[str, Sequence[float]],
+    turn: int,
+    budget: int,
+    done: Sequence[Trial],
+    seed: int,
+    score: str = "score",
+) -> dict[int, Trial]:
+    """The trials of one of the :data:`ROUNDS` of a search.
+
+    The first round is spread over the whole range, the others over a box around the best trial of the rounds before.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The settings searched.
+    ranges : dict
+        As :func:`propose` takes them.
+    turn : int
+        Number of the round.
+    budget : int
+        Trials per setting searched.
+    done : list of Trial
+        At least the trials of the rounds before, in the order of their numbers; others are not used, so that an
+        interrupted round is resumed with the same trials.
+    seed : int
+    score : str
+        The entry of a trial that says how good it is.
+
+    Returns
+    -------
+    dict
+        Number of the trial -> its settings.
+
+    Examples
+    --------
+    >>> from byzadmm.study.search import round_of_trials
+    >>> round_of_trials(["step"], {"step": (0.1, 10.0)}, 0, 4, [], 0)
+    {0: {'step': 0.32}, 1: {'step': 5.6}}
+    """
+    total = budget * len(names)
+    start, end = (math.ceil(share * total) for share in (ROUNDS[turn - 1][0] if turn else 0, ROUNDS[turn][0]))
+    center = max(done[:start], key=lambda trial: trial[score], default=None)
+    return {number: propose(names, ranges, number, ROUNDS[turn][1], center, seed) for number in range(start, end)}
 
 
 def propose(
     names: Sequence[str],
-    ranges: Mapping[str, tuple[float, float]],
+    ranges: Mapping[str, Sequence[float]],
     number: int,
     side: float,
     center: Trial | None,
     seed: int,
 ) -> Trial:
-    """A point of an evenly spread sequence, in a box of that side around the center; logarithmic in every direction."""
+    """A point of an evenly spread sequence, in a box of that side around the center; logarithmic in every direction.
+
+    The range of a setting may be that of its quotient by another one, as "slope/lam".
+    """
     # The additive recurrence of the generalized golden ratio fills a cube evenly at any length.
     ratio = 2.0
     for _ in range(30):
         ratio = (1 + ratio) ** (1 / (len(names) + 1))
     start = np.random.default_rng(seed).random(len(names))
     trial: Trial = {}
-    for axis, name in enumerate(names):
-        low, high = (math.log(end) for end in ranges[name])
+    for axis, (name, divisor, ends) in enumerate(_axes(names, ranges)):
+        low, high = (math.log(end) for end in ends)
         width = side * (high - low)
         if center is not None:
-            low = min(max(math.log(center[name]) - width / 2, low), high - width)
+            middle = math.log(center[name] / (center[divisor] if divisor else 1.0))
+            low = min(max(middle - width / 2, low), high - width)
         value = math.exp(low + width * ((start[axis] + (number + 1) * ratio ** -(axis + 1)) % 1.0))
+        value *= trial[divisor] if divisor else 1.0
         trial[name] = float(f"{value:.2g}")  # two digits are written exactly in a file, and finer ones do not matter
-    return trial
+    return {name: trial[name] for name in names}
+
+
+def _axes(names: Sequence[str], ranges: Mapping[str, Sequence[float]]) -> list[tuple[str, str, Sequence[float]]]:
+    """Setting, the one by which it is divided or "", and the range; divisors come first."""
+    found: dict[str, tuple[str, str, Sequence[float]]] = {}
+    keys = [(*key.partition("/")[::2], key) for key in ranges]
+    while len(found) < len(names):
+        name, divisor, key = next(
+            (name, divisor, key)
+            for wanted in names
+            for name, divisor, key in keys
+            if name == wanted and name not in found and (not divisor or divisor in found)
+        )
+        found[name] = name, divisor, ranges[key]
+    return list(found.values())
 
 
 def step_settings(trial: Trial, n_workers: int) -> dict[str, dict[str, list[float]]]:
@@ -235,9 +297,20 @@ def _iterations(arguments: Mapping[str, Any]) -> Any:
     return arguments.get("iterations", DEFAULTS["iterations"])
 
 
-def _ranges(data: Dataset, bases: Mapping[str, dict[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
-    needed = {name for base in bases.values() for name in _searched(base["algorithm"])}
-    return {} if needed <= set(options.get("ranges", {})) else dict(catalogue.preset_for(data).ranges())
+def _ranges(
+    bases: Mapping[str, dict[str, Any]], common: dict[str, Any], given: Mapping[str, Any]
+) -> dict[str, Sequence[float]]:
+    """The given ranges, and those derived from the data for the others: by the gradients if the model is linear."""
+    if {name for base in bases.values() for name in _searched(base["algorithm"])} <= given.keys():
+        return dict(given)
+    arguments = next(iter(bases.values())) | common
+    data: Dataset = arguments["dataset"]
+    if data.n_classes == 0:
+        return merge(catalogue.preset_for(data).ranges(), given)
+    loss = make_loss(arguments)
+    if not hasattr(loss, "samples"):
+        return merge(catalogue.preset_for(data).ranges(), given)
+    return merge(measure(loss).ranges(), given)
 
 
 def _checked_ranges(given: Any) -> dict[str, tuple[float, float]]:
