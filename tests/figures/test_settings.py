@@ -62,7 +62,7 @@ step = { power = 3.0 }
                       .replace("step = { power = 2.0 }", "lam = 1.0\nstep = { power = 2.0 }"))  # fmt: skip
     assert figures.load_settings(digits).read("tuned")["ideal"].name == "ideal-blind"
     digits.write_text(DIGITS + more.replace("median-blind", "median-tuned") + more.split("\n\n")[1])
-    with pytest.raises(ValueError, match="algorithms.median-tuned: is tuned under attack, as is algorithms.median"):
+    with pytest.raises(ValueError, match=r"algorithms\.median-tuned: is tuned under attack, as is algorithms\.median"):
         figures.load_settings(digits)
 
 
