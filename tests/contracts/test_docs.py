@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import byzadmm
+from byzadmm.figures.settings import PAPER, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = {
@@ -76,3 +78,14 @@ def test_every_public_name_is_in_the_list_of_names(name: str) -> None:
     module = importlib.import_module(name)
     missing = [public for public in getattr(module, "__all__", []) if f"`{public}`" not in listed]
     assert missing == [], f"{name}: not in docs/api.md"
+
+
+def test_the_page_of_the_reproduction_has_the_words_of_the_package() -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+    words = resources.files("byzadmm.figures").joinpath("page.md").read_text("utf-8")
+    for line in words.splitlines():
+        parts = [part for part in re.split(r"\{\{.+?\}\}", line) if part.strip()]
+        assert all(part in page for part in parts), line
+    assert "{{" not in page
+    assert (ROOT / "docs" / "reproduction.png").exists()
+    assert set(re.findall(r"^### (\S+): ", page, re.MULTILINE)) == {*PAPER, *VARIANTS}
