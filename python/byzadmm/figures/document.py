@@ -96,6 +96,7 @@ def _fill(report: Report, wanted: str) -> str:
         "failures": lambda: _failures(report),
         "differences": lambda: differences_table(report.differences, markdown=True) if report.differences else "",
         "largest": lambda: _largest(report),
+        "admm": lambda: f"{max(abs(row.final) for row in report.differences if row.algorithm == 'admm'):.3f}",
         "causes": lambda: _causes(report),
         "claims": lambda: claims_table([c for c in report.claims if c.figure not in VARIANTS], markdown=True),
         "variants": lambda: claims_table([c for c in report.claims if c.figure in VARIANTS], markdown=True),
