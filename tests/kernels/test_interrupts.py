@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -76,8 +77,10 @@ def run(body: str, *, when: Callable[[Any], None] | None = None) -> tuple[int, s
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
     """
     script = textwrap.dedent(head) + textwrap.dedent(body)
+    # Not measured: an interrupt inside of coverage's tracer leaves its lock taken, and the process hangs.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain
     ) as process:
         try:
             assert process.stdout is not None
