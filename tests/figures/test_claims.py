@@ -103,6 +103,10 @@ def test_verdicts() -> None:
         assert claim.verdict(claim.statements.index("admm close to ideal")) == "reproduced"
     counted = claims.count_parts([claim_of("fig2b", published=bad, printed=good)])
     assert counted == {"reproduced": 3, "unsupported": 3}
+    apart = [claim_of("fig1a", printed=curves("fig1a", rsa=0.899))]
+    assert claims.count_parts(apart) == {"reproduced": 5}
+    assert claims.count_parts(apart, strict=True) == {"reproduced": 4, "not reproduced": 1}
+    assert "by the strict words: 4 reproduced, 1 not reproduced" in claims.claims_table(apart)
 
 
 def test_better_is_by_more_than_two_standard_errors_of_the_paired_difference() -> None:

@@ -75,9 +75,10 @@ class Claim:
         """What the parts say."""
         return [part.statement for part in next(iter(self.parts.values()))]
 
-    def verdict(self, number: int) -> str:
-        """The verdict on one part, of VERDICTS."""
-        held = {reading: parts[number].holds for reading, parts in self.parts.items()}
+    def verdict(self, number: int, *, strict: bool = False) -> str:
+        """The verdict on one part, of VERDICTS, by the calibrated or the strict words."""
+        judged = self.strict if strict else self.parts
+        held = {reading: parts[number].holds for reading, parts in judged.items()}
         if held.pop("published", True) is False:
             return UNSUPPORTED
         if held.get("printed"):
@@ -285,10 +286,10 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
     return Claim(10, "example", text, {"printed": parts}, {"printed": parts})
 
 
-def count_parts(claims: list[Claim]) -> dict[str, int]:
+def count_parts(claims: list[Claim], *, strict: bool = False) -> dict[str, int]:
     """How many parts of the claims about the paper's own figures have each verdict, those that none has left out."""
     counted = Counter(
-        claim.verdict(number)
+        claim.verdict(number, strict=strict)
         for claim in claims
         if claim.figure in PAPER
         for number in range(len(claim.statements))
@@ -331,6 +332,8 @@ def _plain(claims: list[Claim]) -> str:
         lines.append("")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in count_parts(claims).items())
     lines += [f"parts: {counted}"] if counted else []
+    strict = ", ".join(f"{count} {verdict}" for verdict, count in count_parts(claims, strict=True).items())
+    lines += [f"by the strict words: {strict}"] if strict != counted else []
     given = {claim.verdict(number) for claim in claims for number in range(len(claim.statements))} - {REPRODUCED}
     lines += [f"{_SHORT[verdict]}: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in given]
     lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
