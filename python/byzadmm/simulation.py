@@ -48,6 +48,7 @@ def simulate(
     participation: float = 1.0,
     record: str | None = None,
     optimum: Any = None,
+    validation: Any = None,
     progress: bool | Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_evaluation: OnEvaluation | None = None,
@@ -94,6 +95,9 @@ def simulate(
         Keep ``x0`` (and ``x``) at every evaluation.
     optimum : (d,) array
         Record the distance of ``x0`` to it.
+    validation : list of int
+        Rows of the training set that the master holds, none of them in ``parts``: clean samples for the algorithms and
+        filters that need them.
     progress : None, True or callable
         True: a progress bar; a callable gets (done, total).
     checkpoint : path
@@ -144,6 +148,7 @@ def simulate(
         participation=participation,
         record=record,
         optimum=optimum,
+        validation=validation,
     )
     return train(run, *local(run), progress=progress, checkpoint=checkpoint, on_evaluation=on_evaluation)
 

@@ -19,13 +19,24 @@ struct Names<Even> {
   static constexpr const char* of[] = {"mid", "low", "high"};
 };
 
-/// First word of every stream of random numbers: two purposes never share a draw. user_attack, rule, participation and
-/// layers are drawn in Python.
-enum class Purpose : std::uint64_t { batch, attack, user_attack, gradient_noise, rule, participation, layers };
+/// First word of every stream of random numbers: two purposes never share a draw. Those from rule on, and user_attack,
+/// are drawn in Python.
+enum class Purpose : std::uint64_t {
+  batch,
+  attack,
+  user_attack,
+  gradient_noise,
+  rule,
+  participation,
+  layers,
+  validation,    // batches of the master's own samples
+  perturbation,  // noise that the master adds to its model
+  snapshot       // when a worker takes a new snapshot (LSVRG)
+};
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch", "attack",        "user_attack", "gradient_noise",
-                                       "rule",  "participation", "layers"};
+  static constexpr const char* of[] = {"batch",         "attack", "user_attack", "gradient_noise", "rule",
+                                       "participation", "layers", "validation",  "perturbation",   "snapshot"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.

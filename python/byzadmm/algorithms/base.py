@@ -99,6 +99,11 @@ class Algorithm:
         """Optional members of the loss that this algorithm requires (``byzadmm.losses.base``)."""
         return ()
 
+    @property
+    def validates(self) -> bool:
+        """Whether the master needs samples of its own, ``simulate(validation=)``."""
+        return False
+
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that are illegal for ``n`` messages out of ``workers`` workers."""
 

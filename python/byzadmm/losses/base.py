@@ -12,6 +12,12 @@ Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``.
 ``native_form(dtype, seed)``                        a native loss for the fused loop, None if there is none
 ``describe()``                                      its entry in the result's config
 ``fingerprint() -> list``                           what identifies the data of a checkpoint, arrays among it
+``full_gradient(x, *, worker) -> (dim,)``           gradient on all samples of a worker: LSVRG, perturbed descent,
+                                                    Newton
+``hessian_product(x, v, *, worker) -> (dim,)``      Hessian of all samples of a worker times a vector: Newton
+``batch_losses(models, rows) -> (n,)``              mean losses of models (n, d) on samples that the master holds: Zeno;
+                                                    ``batch_losses(models, worker=, k=)`` on a worker's batch of a round
+``batch_gradient(x, rows) -> (dim,)``               gradient on samples that the master holds: FLTrust, SVRG, Newton
 ``thread_safe``                                     True: runs side by side may share it; else each run of a study has
                                                     a copy, unless there is a ``native_form``
 ==================================================  ===================================================================

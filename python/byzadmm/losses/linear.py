@@ -49,6 +49,7 @@ class Logistic(LabeledLoss):
     name: ClassVar[str] = "logistic"
     _native_loss = staticmethod(_core.Loss.logistic)
     _native_mean = staticmethod(_core.logistic_loss)
+    _native_gradient = staticmethod(_core.logistic_gradient)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes != 2:
@@ -108,6 +109,7 @@ class LeastSquares(SampledLoss):
     name: ClassVar[str] = "least-squares"
     _native_loss = staticmethod(_core.Loss.least_squares)
     _native_mean = staticmethod(_core.least_squares_loss)
+    _native_gradient = staticmethod(_core.least_squares_gradient)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes != 0:

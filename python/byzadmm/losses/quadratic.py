@@ -65,6 +65,15 @@ class Quadratic:
         exact: Array = self.a[worker] * (np.asarray(x) - self.b[worker])
         return exact
 
+    def full_gradient(self, x: Any, *, worker: int) -> Array:
+        """The gradient without noise."""
+        return self.gradient(x, worker=worker, k=0)
+
+    def hessian_product(self, x: Any, v: Any, *, worker: int) -> Array:
+        """``a_i v``: the Hessian is the same everywhere."""
+        product: Array = self.a[worker] * np.asarray(v)
+        return product
+
     def value(self, x: Any) -> float:
         """``mean_i F_i(x)``"""
         return float(0.5 * np.mean(np.sum(self.a * (np.asarray(x, np.float64) - self.b) ** 2, axis=1)))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from byzadmm import _core
-from byzadmm._internal.arrays import Array, as_index, as_samples, checked_vector
+from byzadmm._internal.arrays import Array, as_float, as_index, as_samples, checked_vector
 from byzadmm._internal.validation import check_int, check_real, check_threads, check_workers
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
@@ -23,13 +23,15 @@ __all__ = ["LabeledLoss", "SampledLoss", "check_parts", "spread_rows"]
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
 
+_BATCH = _core.PURPOSES.index("batch")
+
 _Labeled = TypeVar("_Labeled", bound="LabeledLoss")
 
 
 class SampledLoss:
     """Base of the losses on a data set: mean loss of a linear model, one batch per worker and round.
 
-    A subclass has ``name``, the two native functions, ``_check``, ``_residuals`` and ``evaluate``.
+    A subclass has ``name``, the three native functions, ``_check``, ``_residuals`` and ``evaluate``.
 
     Attributes
     ----------
@@ -38,9 +40,10 @@ class SampledLoss:
     """
 
     name: ClassVar[str]
-    #: Constructor of the native loss, and the native mean loss of one model.
+    #: Constructor of the native loss, and the native mean losses and gradients of given models on given rows.
     _native_loss: ClassVar[Callable[..., _core.Loss]]
     _native_mean: ClassVar[Callable[..., Array]]
+    _native_gradient: ClassVar[Callable[..., None]]
 
     def __init__(
         self,
@@ -115,6 +118,47 @@ class SampledLoss:
         """The mean loss on all training samples."""
         return self._mean(x, self._train, self._y, None)
 
+    def full_gradient(self, x: Any, *, worker: int) -> Array:
+        """The gradient of ``worker`` at ``x`` (dim,) on all of its samples."""
+        (worker,) = check_workers([worker], "worker", self.n_workers)
+        return self._gradient(x, self.parts[worker], self._seen_by(worker))
+
+    def batch_gradient(self, x: Any, rows: Any) -> Array:
+        """The gradient at ``x`` (dim,) on some rows of the training set, with their true targets."""
+        return self._gradient(x, self._checked_rows(rows), self._y)
+
+    def batch_losses(self, models: Any, rows: Any = None, *, worker: int | None = None, k: int | None = None) -> Array:
+        """Mean losses (n,) of models (n, dim) on some rows of the training set, or on a worker's batch of round ``k``.
+
+        One native call for all models. A worker whose labels are flipped sees those; the rows have their true targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from byzadmm import datasets, losses, partition
+        >>> data = datasets.load("digits")
+        >>> loss = losses.Softmax(data, partition.iid(data.train_y, 5, seed=0))
+        >>> loss.batch_losses(np.zeros((2, 650)), range(100)).round(3).tolist()
+        [2.303, 2.303]
+        """
+        at = as_float(models, "models")
+        if at.ndim != 2 or at.shape[1] != self.dim:
+            raise ValueError(f"models: expected shape (n, {self.dim}), got {at.shape}")
+        if (rows is None) == (worker is None) or (worker is None) != (k is None):
+            raise TypeError("batch_losses: expected either rows, or worker and k")
+        targets = self._y
+        if worker is not None:
+            (worker,) = check_workers([worker], "worker", self.n_workers)
+            targets = self._seen_by(worker)
+            part = self.parts[worker]
+            drawn = np.empty(self.batch_size, np.int64)
+            _core.philox_integers(drawn, len(part), self.seed, (_BATCH, worker, check_int(k, "k", low=0)))
+            rows = part[drawn]
+        every = np.repeat(self._checked_rows(rows)[None], len(at), axis=0)
+        shape = (len(at), self.outputs, -1)
+        scale = float(self.dataset.scale)
+        return self._native_mean(at.reshape(shape), self._train, targets, every, scale, True, self.threads)
+
     def native_form(self, dtype: np.dtype[Any], seed: int) -> _core.Loss:
         """The loss of the fused loop; its batches go by its own seed."""
         if dtype not in self._native:
@@ -181,6 +225,26 @@ class SampledLoss:
     def _training_loss(self, x: Any) -> float:
         """The mean loss on training samples, 5000 of them if there are more."""
         return self._mean(x, self._train, self._y, self._rows)
+
+    def _gradient(self, x: Any, rows: Array, targets: Array) -> Array:
+        model = self._model(x)
+        out: Array = np.empty_like(model)
+        scale = float(self.dataset.scale)
+        self._native_gradient(model, self._train, targets, rows[None], out, scale, True, self.threads)
+        return out.ravel()
+
+    def _checked_rows(self, rows: Any) -> Array:
+        checked = as_index(rows, "rows")
+        n = len(self.dataset.train_x)
+        if checked.ndim != 1 or not checked.size:
+            raise ValueError(f"rows: expected a list of at least one sample, got shape {checked.shape}")
+        if checked.min() < 0 or checked.max() >= n:
+            raise ValueError(f"rows: expected indices in [0, {n}), got {checked.min()} to {checked.max()}")
+        return checked
+
+    def _seen_by(self, worker: int) -> Array:
+        """The targets that a worker sees."""
+        return self._flipped if worker in self._poisoned else self._y
 
     @cached_property
     def _flipped(self) -> Array:

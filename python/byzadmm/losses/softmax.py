@@ -42,6 +42,7 @@ class Softmax(LabeledLoss):
     name: ClassVar[str] = "softmax"
     _native_loss = staticmethod(_core.Loss.softmax)
     _native_mean = staticmethod(_core.softmax_loss)
+    _native_gradient = staticmethod(_core.softmax_gradient)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes < 1:

@@ -22,6 +22,7 @@ from byzadmm.catalogue.entries import LOSSES
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss, Samples
 from byzadmm.training.sampling import Sampling
+from byzadmm.training.validation import Validation
 from byzadmm.training.workers import Group
 
 __all__ = ["DEFAULTS", "Experiment", "check_byzantine", "check_settings"]
@@ -45,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 # Settings that a checkpoint of a run without them does not mention.
-_LATER = {name: DEFAULTS[name] for name in ("local_steps", "participation")}
+_LATER = {name: DEFAULTS[name] for name in ("local_steps", "participation")} | {"validation": None}
 
 _CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
     "dtype": lambda value, dtype: dtype,
@@ -84,7 +85,7 @@ class Experiment:
 
     Parameters
     ----------
-    dataset, parts, algorithm, attack, n_byzantine, byzantine, loss, x0_init, x_init, optimum
+    dataset, parts, algorithm, attack, n_byzantine, byzantine, loss, x0_init, x_init, optimum, validation
         As in ``simulate``.
     wire : None, "float32" or "float64"
         Type of the numbers that travel where the workers are in other processes; by default that of the run.
@@ -100,6 +101,8 @@ class Experiment:
         one.
     sampling : Sampling
         Who takes part in each round.
+    validation : Validation or None
+        The master's own samples.
     native_loss, native_attack
         Loss and attack of the fused loop, None where only Python can compute them.
     """
@@ -129,6 +132,7 @@ class Experiment:
         x0_init: Any = None,
         x_init: Any = None,
         optimum: Any = None,
+        validation: Any = None,
         wire: str | None = None,
         **settings: Any,
     ) -> None:
@@ -166,6 +170,10 @@ class Experiment:
             if not hasattr(self.loss, name):
                 kind, lacking = type(algorithm).__name__, type(self.loss).__name__
                 raise ValueError(f"loss: {kind} with these settings needs one with {name}; {lacking} has none")
+        if algorithm.validates and validation is None:
+            kind = type(algorithm).__name__
+            raise ValueError(f"validation: {kind} with these settings needs rows of the training set for the master")
+        self.validation = None if validation is None else Validation(self.loss, validation, self.seed)
         self.native_loss: _core.Loss | None = None
         if hasattr(self.loss, "native_form"):
             self.native_loss = self.loss.native_form(self.dtype, self.seed)
@@ -292,6 +300,7 @@ class Experiment:
             "record": self.record,
             "local_steps": self.local_steps,
             "participation": self.participation,
+            "validation": None if self.validation is None else describe(self.validation.rows),
         }
 
     def fingerprint(self, config: Mapping[str, Any], state: State) -> str:
