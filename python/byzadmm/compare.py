@@ -26,6 +26,7 @@ def compare(
     iterations: int = 1000,
     eval_every: int = 50,
     loss: Any = None,
+    validation: Any = None,
     tune: Any = None,
     progress: bool | Progress | None = None,
     on_evaluation: OnEvaluation | None = None,
@@ -59,6 +60,9 @@ def compare(
         None: softmax regression, or least squares for data with real targets. A class of ``byzadmm.losses`` or a
         function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object has its
         own samples, batches and seed; every run has a copy of it.
+    validation : int or rows of the training set, optional
+        Clean samples of the master, in no worker's part: so many, drawn by the seed, or these. By default 200 if one of
+        the algorithms needs them, else none.
     tune : int or dict, optional
         Search the settings of every algorithm first, with so many trials per setting searched, on samples set aside
         from the training set, under the first attack (:func:`byzadmm.study.search.tuned`). A dict has ``budget`` and
@@ -104,6 +108,7 @@ def compare(
         n_byzantine=n_byzantine,
         seeds=seeds,
         loss=loss,
+        validation=validation,
         iterations=iterations,
         eval_every=eval_every,
         **settings,

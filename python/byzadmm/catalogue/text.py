@@ -121,7 +121,7 @@ def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Call
     return attack
 
 
-def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0) -> list[Any]:
+def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows: Any = None) -> list[Any]:
     """The workers' parts of a training set by the name of a partition, with its settings.
 
     Parameters
@@ -130,6 +130,8 @@ def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0) -> li
         ``iid``, ``dirichlet:0.3``, ``by-label``; by default so many workers share a label that all are used.
     dataset : Dataset
     n_workers, seed : int
+    rows : index array, optional
+        The samples to divide, by default all.
 
     Returns
     -------
@@ -145,7 +147,9 @@ def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0) -> li
     entry = PARTITIONS[name]
     suited = {"per_label": max(1, check_int(n_workers, "n_workers", low=1) // max(1, dataset.n_classes))}
     settings = {key: suited.get(key, default) for key, default in entry.settings.items()} | given
-    return list(entry.make(dataset.train_y, n_workers, seed=seed, **settings))
+    if rows is None:
+        return list(entry.make(dataset.train_y, n_workers, seed=seed, **settings))
+    return [rows[part] for part in entry.make(dataset.train_y[rows], n_workers, seed=seed, **settings)]
 
 
 def make_step(text: str, what: str = "step") -> steps.Step:

@@ -6,6 +6,7 @@ import argparse
 from typing import NoReturn
 
 from byzadmm.catalogue import LOSSES
+from byzadmm.study.held_back import SAMPLES
 from byzadmm.training.experiment import DEFAULTS
 
 PICTURE = "byzadmm-run.png"
@@ -56,6 +57,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--local-steps", type=int, default=steps, metavar="E", help=f"steps per round, SGD ({steps})")
     how.add_argument(
         "--participation", type=float, default=share, metavar="P", help=f"share of workers drawn per round ({share:g})"
+    )
+    how.add_argument(
+        "--validation", type=int, metavar="N", help=f"samples that the master holds ({SAMPLES} where one needs them)"
     )
     how.add_argument("--rho", type=float, default=rho, help=f"weight of the master's regularizer ({rho})")
     how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA)")

@@ -120,6 +120,7 @@ def _of_options(args: argparse.Namespace) -> Request:
         n_byzantine=counts,
         seeds=seeds,
         loss=args.loss,
+        validation=args.validation,
         iterations=iterations,
         eval_every=max(1, iterations // 20) if args.eval_every is None else args.eval_every,
         **{key: getattr(args, key) for key in ("batch_size", "rho", "dtype", "local_steps", "participation")},

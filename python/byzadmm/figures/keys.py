@@ -31,6 +31,7 @@ from byzadmm.figures._values import (
     choice_of,
     training,
 )
+from byzadmm.study.held_back import SAMPLES
 from byzadmm.training.experiment import DEFAULTS
 
 __all__ = ["SECTIONS", "TRAINING", "markdown"]
@@ -98,6 +99,15 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "participation": Key(
             training(), DEFAULTS["participation"], "number", "0 < p <= 1", "share of the workers drawn for every round"
+        ),
+        "validation": Key(
+            check_count,
+            None,
+            "integer",
+            ">= 1",
+            "training samples that the master holds, and no worker",
+            f"{SAMPLES} if an algorithm needs them, else none",
+            str(SAMPLES),
         ),
         "seeds": Key(check_count, None, "integer", ">= 1", "the most seeds that it is run with", "no limit", "3"),
         "sweep": Key(

@@ -124,6 +124,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         sweep=table.take("sweep") or (),
         heat_map=_heat_map(table.take("heat_map"), alpha),
         seeds=table.take("seeds"),
+        validation=table.take("validation"),
         search=_search(table.take("tuning")),
         quadratic=quadratic,
     )

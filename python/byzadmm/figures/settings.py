@@ -174,6 +174,7 @@ class Settings:
     heat_map: tuple[tuple[int, str], ...] = ()
     seeds: int | None = None
     loss_name: str | None = None
+    validation: int | None = None
 
     @property
     def partition(self) -> str:
@@ -188,6 +189,8 @@ class Settings:
     def arguments(self) -> dict[str, Any]:
         """What all runs of the panel have in common, as arguments of ``simulate``."""
         common: dict[str, Any] = {name: getattr(self, name) for name in TRAINING} | {"loss": self.loss()}
+        if self.validation is not None:
+            common["validation"] = self.validation
         if self.quadratic:
             common |= {
                 "x0_init": [self.quadratic["x0"]],
@@ -320,9 +323,9 @@ def settings_path(name_or_path: str | Path) -> Path:
     return path
 
 
-def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None) -> list[Any]:
-    """The workers' parts of the training set for one seed; ``kind`` if not the partition of the file."""
-    return catalogue.make_parts(kind or settings.partition, dataset, settings.n_workers, seed)
+def make_parts(settings: Settings, dataset: Dataset, seed: int, kind: str | None = None, rows: Any = None) -> list[Any]:
+    """The workers' parts of the training set, or of ``rows`` of it; ``kind`` if not the partition of the file."""
+    return catalogue.make_parts(kind or settings.partition, dataset, settings.n_workers, seed, rows)
 
 
 def build_algorithm(kind: str, given: dict[str, Any]) -> Algorithm:

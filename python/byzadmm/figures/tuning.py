@@ -25,6 +25,7 @@ from byzadmm.figures.parser import load_settings
 from byzadmm.figures.settings import FIGURES, READINGS, Curve, Search, Settings, make_parts
 from byzadmm.results import Result
 from byzadmm.study.boxes import measure, merge, near_ends
+from byzadmm.study.held_back import SAMPLES, held_back, remaining
 from byzadmm.study.run import make_loss
 from byzadmm.study.search import ROUNDS, Trial, round_of_trials, tried, validation_split
 
@@ -146,9 +147,12 @@ def tune(
     under = replace(settings, attacks=(None,), n_byzantine=0) if blind else settings
     dataset = catalogue.load_dataset(settings.dataset, data_dir=data_dir, scale=settings.scale)
     dataset = validation_split(dataset, search.seed)
+    count = settings.validation or (SAMPLES if any(curve.algorithm.validates for curve in chosen) else None)
+    held = {} if count is None else {"validation": held_back(count, dataset, None, search.seed)}
     runs = under.arguments() | {
         "dataset": dataset,
-        "parts": make_parts(under, dataset, search.seed),
+        "parts": make_parts(under, dataset, search.seed, rows=remaining(dataset, held.get("validation"))),
+        **held,
         "attack": under.attacks[0],
         "n_byzantine": under.n_byzantine,
         "seed": search.seed,

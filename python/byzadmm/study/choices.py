@@ -136,7 +136,8 @@ def choose_numbers(given: Any, what: str, *, low: int, high: int) -> list[int]:
 
 
 def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, default: int) -> tuple[list[Choice], int]:
-    """The partitions of a study, each a function of the seed, and the number of workers.
+    """The partitions of a study, each a function of the seed and of the samples to divide (None: all), and the number
+    of workers.
 
     Parameters
     ----------
@@ -164,19 +165,22 @@ def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, defau
 def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
     if isinstance(item, str):
         label = catalogue.partition_label(item)
-        return Choice(item.strip(), label, lambda seed: catalogue.make_parts(item, dataset, m, seed))
+        return Choice(item.strip(), label, lambda seed, rows: catalogue.make_parts(item, dataset, m, seed, rows))
     if callable(item):
         name = catalogue.name_of(item)
-        return Choice(name, name, lambda seed: _counted(item(dataset.train_y, m, seed), m))
+        return Choice(name, name, lambda seed, rows: _divided(item, dataset, m, seed, rows))
     if _is_parts(item):
-        return Choice("given", "given", lambda seed: item)
+        return Choice("given", "given", lambda seed, rows: item)
     raise TypeError(
         f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
     )
 
 
-def _counted(parts: Iterable[Any], m: int) -> list[Any]:
-    made = list(parts)
+def _divided(divide: Callable[..., Iterable[Any]], dataset: Dataset, m: int, seed: int, rows: Any) -> list[Any]:
+    """The parts that a user's function makes of the samples ``rows``."""
+    made = list(divide(dataset.train_y if rows is None else dataset.train_y[rows], m, seed))
+    if rows is not None:
+        made = [rows[np.asarray(part)] for part in made]
     if len(made) != m:
         raise ValueError(f"partition: expected {m} index arrays, one per worker, got {len(made)}")
     return made

@@ -15,6 +15,7 @@ from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss
 from byzadmm.study.choices import Choice, choose_algorithms, choose_attacks, choose_numbers, choose_partitions
+from byzadmm.study.held_back import SAMPLES, held_back, remaining
 from byzadmm.training.experiment import DEFAULTS, check_settings
 from byzadmm.training.sampling import Sampling
 
@@ -78,6 +79,7 @@ def make_plan(
     n_byzantine: Any = None,
     seeds: Any = 5,
     loss: Any = None,
+    validation: Any = None,
     **settings: Any,
 ) -> Plan:
     """The plan of a comparison; arguments as in :func:`byzadmm.compare`."""
@@ -92,7 +94,7 @@ def make_plan(
         given = partition if isinstance(partition, (list, tuple)) else [partition]
         if any(not isinstance(one, str) or one != "iid" for one in given):
             raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
-        partitions = [Choice("given", "given", lambda seed: None)]
+        partitions = [Choice("given", "given", lambda seed, rows: None)]
     else:
         partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
@@ -100,17 +102,21 @@ def make_plan(
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
     numbered = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
     seed_list = choose_numbers(numbered, "seeds", low=0, high=2**64 - 1)
-    parts = {(one.name, seed): one.value(seed) for one in partitions for seed in seed_list}
+    sampled = Sampling(m, common.get("participation", 1.0), 0).count
+    made_for = {(one.name, q): _legal(one, q, m, sampled) for one, q in product(algorithm_choices, numbers)}
+    if validation is None and not _is_object(loss) and any(one and one.validates for one, _ in made_for.values()):
+        validation = SAMPLES
+    divided = None if _is_object(loss) else data  # a loss that is an object has its own samples
+    shares = {(one.name, seed): _shares(one, seed, divided, validation) for one, seed in product(partitions, seed_list)}
     if data is not None and not _is_object(loss):
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
     else:
         common["loss"] = loss
-    sampled = Sampling(m, common.get("participation", 1.0), 0).count
     runs: dict[Cell, dict[str, Any] | str] = {}
     for algorithm, q in product(algorithm_choices, numbers):
-        made, illegal = _legal(algorithm, q, m, sampled)
+        made, illegal = made_for[algorithm.name, q]
         for one, seed in product(partitions, seed_list):
-            arguments = {"dataset": data, "parts": parts[one.name, seed], "seed": seed, "n_byzantine": q}
+            arguments = {"dataset": data, **shares[one.name, seed], "seed": seed, "n_byzantine": q}
             arguments |= common | {"algorithm": made, "attack": None}
             for attack in attack_choices:
                 cell = Cell(algorithm.name, attack.name, q, one.name, seed)
@@ -133,11 +139,20 @@ def make_plan(
         title=data.name if data is not None else type(loss).__name__,
         axes=axes,
         runs={cell: runs[cell] for values in product(*axes.values()) for cell in [Cell(*values)]},
-        settings=_shown(data, m, common),
+        settings=_shown(data, m, common | ({} if validation is None else {"validation": validation})),
         labels={axis: {one.name: one.label for one in ones} for axis, ones in chosen.items()},
         kinds={one.name: one.kind for one in algorithm_choices},
         ideal=tuple(dict.fromkeys(cell.algorithm for cell, run in runs.items() if _is_ideal(run))),
     )
+
+
+def _shares(partition: Choice, seed: int, data: Dataset | None, validation: Any) -> dict[str, Any]:
+    """The samples of the workers, and those of the master if it has any, as arguments of ``simulate``."""
+    if validation is None or data is None:
+        return {"parts": partition.value(seed, None)} | ({} if validation is None else {"validation": validation})
+    given = partition.value(seed, None) if partition.name == "given" else None
+    rows = held_back(validation, data, given, seed)
+    return {"parts": partition.value(seed, remaining(data, rows)), "validation": rows}
 
 
 def _legal(choice: Choice, q: int, m: int, sampled: int) -> tuple[Algorithm | None, str]:

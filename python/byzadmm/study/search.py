@@ -79,9 +79,11 @@ def tuned(
     if not isinstance(common["dataset"], Dataset) or common["parts"] is None:
         raise ValueError("tune: needs a data set of which samples can be set aside, and a loss made of it")
     data, kept = _split(common["dataset"], seed)
+    held = {"validation": _restricted([common["validation"]], kept)[0]} if "validation" in common else {}
     common = {
         "dataset": data,
         "parts": _restricted(common["parts"], kept),
+        **held,
         "iterations": check_int(options.get("iterations", _iterations(common)), "tune: iterations", low=1),
     }
     ranges = _ranges(bases, common, given)
