@@ -37,7 +37,8 @@ def by_hand(labels, m, seed):
 def test_held_samples_are_in_no_part(how):
     found = shares(partition=how, validation=100)
     for seed, (parts, held) in found.items():
-        assert len(held) == 100 and not np.intersect1d(parts, held).size, (how, seed)
+        assert len(held) == 100
+        assert not np.intersect1d(parts, held).size, (how, seed)
         assert len(np.unique(parts)) == len(parts), (how, seed)
         if how is by_hand:
             assert sorted([*parts, *held]) == list(range(len(DATA.train_y)))
@@ -62,7 +63,7 @@ def test_more_samples_than_there_are_is_an_error():
 
 def test_a_search_holds_them_back_too(monkeypatch):
     monkeypatch.setattr(SGD, "validates", Validating.validates)
-    plan = make_plan(DATA, algorithms=[SGD(step=steps.power(1.0))], seeds=1, n_workers=5, n_byzantine=0, iterations=20, eval_every=20)
+    plan = make_plan(DATA, algorithms=[SGD(step=steps.power(1.0))], seeds=1, n_workers=5, n_byzantine=0, iterations=20)
     searched, best = tuned(plan, 2)
     assert set(best) == {"sgd"}, "a trial without them would have failed"
     (run,) = searched.runs.values()

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from byzadmm import _core, datasets, losses, partition, reference  # noqa: E402
-from byzadmm.torch import ModuleLoss, _choice, _evaluation  # noqa: E402
+from byzadmm.torch import ModuleLoss, _choice, _evaluation, _on_samples  # noqa: E402
 from support.arrays import Array, same_bits  # noqa: E402
 from support.modules import MODULES, Tied, classes, dense, images, plain_gradients, tokens  # noqa: E402
 from support.runs import M, small_data, small_parts  # noqa: E402
@@ -511,3 +511,44 @@ def test_the_fingerprint_tells_losses_apart() -> None:
     digests = [digest(), *(digest(**other) for other in others)]
     assert len(set(digests)) == len(digests)
     assert digest() == digests[0]
+
+
+# --- given samples ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_derivatives_on_given_samples_are_those_of_the_losses(name: str) -> None:
+    loss = loss_of(name, seed=8)
+    x, v = somewhere(loss, "float64")[:2]
+    v -= x
+    rows, h = [3, 3, 77], 1e-5
+    ahead, back = loss.batch_losses(np.stack([x + h * v, x - h * v]), rows)
+    assert loss.batch_gradient(x, rows) @ v == pytest.approx((ahead - back) / (2 * h), rel=1e-6)
+    ahead, back = (loss.full_gradient(x + step * v, worker=2) for step in (h, -h))
+    np.testing.assert_allclose(loss.hessian_product(x, v, worker=2), (ahead - back) / (2 * h), atol=1e-7)
+    np.testing.assert_array_equal(
+        loss.hessian_product(x, v, worker=2), loss.batch_hessian_product(x, v, loss.parts[2])
+    )
+    ahead, back = loss.batch_losses(np.stack([x + h * v, x - h * v]), worker=1, k=5)
+    assert loss.gradient(x, worker=1, k=5) @ v == pytest.approx((ahead - back) / (2 * h), rel=1e-6)
+
+
+def test_a_full_gradient_is_the_mean_over_chunks_and_sees_flipped_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = loss_of()
+    x = somewhere(loss, "float64")[0]
+    at_once = loss.full_gradient(x, worker=4)
+    monkeypatch.setattr(_on_samples, "_CHUNK", 5)
+    np.testing.assert_allclose(loss.full_gradient(x, worker=4), at_once, rtol=1e-12, atol=1e-15)
+    flipped = loss.poisoned([4])
+    assert not np.allclose(flipped.full_gradient(x, worker=4), at_once)
+    np.testing.assert_allclose(flipped.batch_gradient(x, loss.parts[4]), at_once, rtol=1e-12, atol=1e-15)
+    with pytest.raises(ValueError, match=r"rows: expected indices in \[0, 120\)"):
+        loss.batch_gradient(x, [120])
+    with pytest.raises(TypeError, match="either rows, or worker and k"):
+        loss.batch_losses(x[None])
+
+
+def test_random_layers_draw_the_same_for_the_same_samples() -> None:
+    loss = ModuleLoss(dense(dropout=0.5), classes(), small_parts(), vectorize=False)
+    x = somewhere(loss)[0]
+    np.testing.assert_array_equal(loss.full_gradient(x, worker=0), loss.full_gradient(x, worker=0))

@@ -18,7 +18,7 @@ from byzadmm._internal.validation import check_int, check_real, check_threads, c
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
 
-__all__ = ["LabeledLoss", "SampledLoss", "check_parts", "spread_rows"]
+__all__ = ["LabeledLoss", "SampledLoss", "check_either", "check_parts", "check_rows", "spread_rows"]
 
 #: Training rows on which the loss is evaluated: all, or this many spread evenly.
 LOSS_SAMPLES = 5000
@@ -125,7 +125,7 @@ class SampledLoss:
 
     def batch_gradient(self, x: Any, rows: Any) -> Array:
         """The gradient at ``x`` (dim,) on some rows of the training set, with their true targets."""
-        return self._gradient(x, self._checked_rows(rows), self._y)
+        return self._gradient(x, check_rows(rows, len(self.dataset.train_x)), self._y)
 
     def batch_losses(self, models: Any, rows: Any = None, *, worker: int | None = None, k: int | None = None) -> Array:
         """Mean losses (n,) of models (n, dim) on some rows of the training set, or on a worker's batch of round ``k``.
@@ -144,8 +144,7 @@ class SampledLoss:
         at = as_float(models, "models")
         if at.ndim != 2 or at.shape[1] != self.dim:
             raise ValueError(f"models: expected shape (n, {self.dim}), got {at.shape}")
-        if (rows is None) == (worker is None) or (worker is None) != (k is None):
-            raise TypeError("batch_losses: expected either rows, or worker and k")
+        check_either(rows, worker, k)
         targets = self._y
         if worker is not None:
             (worker,) = check_workers([worker], "worker", self.n_workers)
@@ -154,7 +153,7 @@ class SampledLoss:
             drawn = np.empty(self.batch_size, np.int64)
             _core.philox_integers(drawn, len(part), self.seed, (_BATCH, worker, check_int(k, "k", low=0)))
             rows = part[drawn]
-        every = np.repeat(self._checked_rows(rows)[None], len(at), axis=0)
+        every = np.repeat(check_rows(rows, len(self.dataset.train_x))[None], len(at), axis=0)
         shape = (len(at), self.outputs, -1)
         scale = float(self.dataset.scale)
         return self._native_mean(at.reshape(shape), self._train, targets, every, scale, True, self.threads)
@@ -233,15 +232,6 @@ class SampledLoss:
         self._native_gradient(model, self._train, targets, rows[None], out, scale, True, self.threads)
         return out.ravel()
 
-    def _checked_rows(self, rows: Any) -> Array:
-        checked = as_index(rows, "rows")
-        n = len(self.dataset.train_x)
-        if checked.ndim != 1 or not checked.size:
-            raise ValueError(f"rows: expected a list of at least one sample, got shape {checked.shape}")
-        if checked.min() < 0 or checked.max() >= n:
-            raise ValueError(f"rows: expected indices in [0, {n}), got {checked.min()} to {checked.max()}")
-        return checked
-
     def _seen_by(self, worker: int) -> Array:
         """The targets that a worker sees."""
         return self._flipped if worker in self._poisoned else self._y
@@ -293,6 +283,22 @@ class LabeledLoss(SampledLoss):
 def spread_rows(n: int) -> Array | None:
     """The training samples, of ``n``, on which the loss is evaluated; None for all."""
     return None if n <= LOSS_SAMPLES else np.linspace(0, n - 1, LOSS_SAMPLES).astype(np.int64)
+
+
+def check_rows(rows: Any, n: int) -> Array:
+    """Some of ``n`` training samples, at least one, as an index array."""
+    checked = as_index(rows, "rows")
+    if checked.ndim != 1 or not checked.size:
+        raise ValueError(f"rows: expected a list of at least one sample, got shape {checked.shape}")
+    if checked.min() < 0 or checked.max() >= n:
+        raise ValueError(f"rows: expected indices in [0, {n}), got {checked.min()} to {checked.max()}")
+    return checked
+
+
+def check_either(rows: Any, worker: Any, k: Any) -> None:
+    """A batch is given by its rows, or by a worker and a round."""
+    if (rows is None) == (worker is None) or (worker is None) != (k is None):
+        raise TypeError("batch_losses: expected either rows, or worker and k")
 
 
 def check_parts(parts: Sequence[Any], n: int) -> list[Array]:

@@ -57,7 +57,7 @@ class Batches:
         """Inputs (size, ...) and targets (size, ...) of one worker after another."""
         for rows, worker in zip(self.rows(workers, k), workers, strict=True):
             x, y = self.samples.of(torch.from_numpy(rows), dtype)
-            yield x, self._seen(y, worker)
+            yield x, self.seen(y, worker)
 
     def together(self, workers: Sequence[int], k: int, dtype: torch.dtype) -> Batch:
         """The same of all workers, (n, size, ...)."""
@@ -65,10 +65,11 @@ class Batches:
         x, y = self.samples.of(torch.from_numpy(rows.ravel()), dtype)
         x, y = (part.view(*rows.shape, *part.shape[1:]) for part in (x, y))
         if not self.flipped.isdisjoint(workers):
-            y = torch.stack([self._seen(part, worker) for part, worker in zip(y, workers, strict=True)])
+            y = torch.stack([self.seen(part, worker) for part, worker in zip(y, workers, strict=True)])
         return x, y
 
-    def _seen(self, y: torch.Tensor, worker: int) -> torch.Tensor:
+    def seen(self, y: torch.Tensor, worker: int) -> torch.Tensor:
+        """The targets as a worker sees them."""
         if worker not in self.flipped:
             return y
         assert self.mapping is not None

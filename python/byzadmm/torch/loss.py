@@ -22,12 +22,13 @@ from byzadmm.torch._batches import Batches, seeding
 from byzadmm.torch._choice import Choice, choose
 from byzadmm.torch._evaluation import Metric, check_metrics, measure
 from byzadmm.torch._examine import check_device, examine, takes_logits, trained
+from byzadmm.torch._on_samples import OnSamples
 from byzadmm.torch._replica import Criterion, Replica
 from byzadmm.torch._samples import Samples, read, test_set
 
 __all__ = ["ModuleLoss"]
 
-class ModuleLoss:
+class ModuleLoss(OnSamples):
     """Mean criterion of a PyTorch module, one batch per worker and round.
 
     ``F_i(x) = mean over the samples of worker i of criterion(module_x(input), target)``, where ``x`` holds all
