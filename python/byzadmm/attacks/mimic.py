@@ -100,9 +100,8 @@ class Mimic(Attack):
         m, d = messages.shape
         state = self.begin(m, d, messages.dtype) if state is None else state
         workers = range(m) if self._workers is None else self._workers
-        finite = np.isfinite(messages).all(axis=1)
-        finite[byzantine] = False
-        regular = np.flatnonzero(finite)
+        others = np.delete(np.arange(m), byzantine)
+        regular = others[np.isfinite(messages[others]).all(axis=1)]
         if not len(regular):  # no message to copy
             return np.full((len(byzantine), d), np.nan, messages.dtype)
         if state["rounds"][0] < self.warmup:
