@@ -322,3 +322,11 @@ def test_fang_against_krum() -> None:
     near = np.array([[1.0], [1.1], [1.2], [1.1], [1.0], [0.9]])  # Krum takes nothing as far away as 0
     for unmoved in (near, messages[:2], np.full((4, 1), np.nan)):
         assert same_bits(attacks.Fang("krum")(unmoved, byzantine=[1]), unmoved[[1]])
+
+
+def test_a_description_has_what_is_not_as_it_was() -> None:
+    assert attacks.Gaussian(5.0).describe() == {"name": "Gaussian", "std": 5.0}  # as earlier records have it
+    assert attacks.Gaussian(5.0, mean=1.0).describe() == {"name": "Gaussian", "std": 5.0, "mean": 1.0}
+    assert attacks.LabelFlip().describe() == {"name": "LabelFlip"}
+    many = [attacks.LabelFlip([label] * 20).describe()["mapping"] for label in (1, 2)]
+    assert many[0] != many[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -49,6 +49,8 @@ class Attack:
     sees: ClassVar[str] = "all"
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
+    #: Settings that came later than the class: by default not described, so that earlier records still match.
+    _later: ClassVar[tuple[str, ...]] = ()
 
     def among(self, workers: Sequence[int]) -> Attack:
         """The same where the rows of messages are those of ``workers``, in this order, and not of all."""
@@ -130,7 +132,9 @@ class Attack:
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, for a result's config."""
-        return {"name": type(self).__name__} | {name: describe(value) for name, value in settings_of(self).items()}
+        usual = {item.name: item.default for item in fields(self) if item.name in self._later}
+        given = {name: value for name, value in settings_of(self).items() if usual.get(name, ...) != value}
+        return {"name": type(self).__name__} | {name: describe(value) for name, value in given.items()}
 
 
 #: The built-in attacks by the name that command line and settings files use: "sign-flip" is ``SignFlip``.

@@ -35,6 +35,7 @@ class Gaussian(Attack):
 
     sees: ClassVar[str] = "own"
     searched: ClassVar[Searched | None] = Searched("std", 0.0, 200.0)
+    _later: ClassVar[tuple[str, ...]] = ("mean",)
 
     std: float = 100.0
     mean: float = 0.0
@@ -211,6 +212,7 @@ class LabelFlip(Attack):
 
     sees: ClassVar[str] = "own"
     poisons_labels: ClassVar[bool] = True
+    _later: ClassVar[tuple[str, ...]] = ("mapping",)
 
     mapping: Sequence[int] | Mapping[int, int] | None = None
 
