@@ -219,13 +219,15 @@ def gamma_similarity(y: npt.ArrayLike, n_workers: int, gamma: float, seed: int =
     # What is left over of the even share goes to the last workers: where the rest is too short for all, the first have
     # it, and nobody is empty.
     shares = np.array_split(even, n_workers)[::-1]
+    if not len(rest):
+        return shares
     kinds, counts = np.unique(labels[rest], return_counts=True)
     runs = np.split(rest[np.argsort(labels[rest], kind="stable")], np.cumsum(counts)[:-1])
     if n_workers < len(kinds):
         pieces = [np.concatenate(run) for run in _in_runs(runs, n_workers)]
     else:
-        pieces = [piece for run, n in zip(runs, _shared(counts, n_workers), strict=len(rest) > 0)
-                  for piece in np.array_split(run, n)]  # fmt: skip
+        shared = zip(runs, _shared(counts, n_workers), strict=True)
+        pieces = [piece for run, n in shared for piece in np.array_split(run, n)]
     pieces += [rest[:0]] * (n_workers - len(pieces))
     return [np.concatenate(pair) for pair in zip(shares, pieces, strict=True)]
 

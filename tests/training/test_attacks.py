@@ -235,6 +235,19 @@ def test_honest_rows_alone() -> None:
         attacks.InnerProduct()(rows[:0])
 
 
+def test_what_others_call_by_the_same_names() -> None:
+    """The table of docs/attacks.md, by the results that ByzFL prints in its documentation."""
+    X = np.arange(1.0, 10.0).reshape(3, 3)
+    for attack, expected in (
+        (attacks.InnerProduct(1.0), [-4.0, -5.0, -6.0]),  # SignFlipping()
+        (attacks.InnerProduct(3.0 - 1.0), [-8.0, -10.0, -12.0]),  # FallOfEmpires(3)
+        (attacks.ALIE(-1.5 * (3 / 2) ** 0.5), [8.5, 9.5, 10.5]),  # ALittleIsEnough(1.5)
+        (attacks.Mimic(worker=0), [1.0, 2.0, 3.0]),  # Mimic(0)
+        (attacks.Infinite(), [np.inf] * 3),  # Inf()
+    ):
+        np.testing.assert_allclose(attack(X)[0], expected, rtol=1e-15, err_msg=str(attack))
+
+
 def test_min_sum_by_hand() -> None:
     regular = np.array([[1.0, 0.0], [3.0, 0.0], [8.0, 0.0]])  # mean 4, the farthest 4 away: back to the origin
     for direction in ("std", "unit", "sign"):
