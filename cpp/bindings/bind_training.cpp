@@ -109,14 +109,15 @@ void bind_losses(py::module_& m) {
 
 void bind_attacks(py::module_& m) {
   py::class_<Attack>(m, "Attack",
-                     "What Byzantine workers send; choices.hpp says what each kind makes of value, worker.")
-      .def(py::init([](const std::string& kind, double value, index_t worker) {
-             return Attack{named<AttackKind>(kind, "kind"), value, worker};
+                     "What Byzantine workers send; choices.hpp says what each kind makes of value, worker, shift.")
+      .def(py::init([](const std::string& kind, double value, index_t worker, double shift) {
+             return Attack{named<AttackKind>(kind, "kind"), value, worker, shift};
            }),
-           "kind"_a, "value"_a = 0.0, "worker"_a = 0)
+           "kind"_a, "value"_a = 0.0, "worker"_a = 0, "shift"_a = 0.0)
       .def_property_readonly("kind", [](const Attack& attack) { return name_of(attack.kind); })
       .def_readonly("value", &Attack::value)
-      .def_readonly("worker", &Attack::worker);
+      .def_readonly("worker", &Attack::worker)
+      .def_readonly("shift", &Attack::shift);
   m.def(
       "attack_messages",
       [](const Attack& attack, const py::array& honest, const std::vector<index_t>& byzantine, const py::array& x0,

@@ -41,8 +41,8 @@ def compare(
     dataset : Dataset, name or None
         A name of ``byzadmm data list``; None with a loss that is an object.
     partition : name, function, list of index arrays, or a list or dict of these
-        "iid", "by-label", "dirichlet:0.3"; ``f(labels, n_workers, seed)``; or the samples of every worker. With a name
-        or a function every seed has a partition of its own.
+        "iid", "by-label", "dirichlet:0.3", "gamma-similarity:0.5"; ``f(labels, n_workers, seed)``; or the samples of
+        every worker. With a name or a function every seed has a partition of its own.
     algorithms : name, algorithm, rule, or a list or dict of these
         "admm", "rsa", "ideal", "krum", "nnm+trimmed-mean", with the catalogue's settings for the data; an Algorithm; a
         function or an object of ``byzadmm.aggregators``, for SGD with that rule. A rule that takes ``f`` and has none

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from byzadmm._internal.permutation import permutation
 from byzadmm._internal.validation import check_int, check_real
 
-__all__ = ["by_label", "dirichlet", "iid"]
+__all__ = ["by_label", "dirichlet", "gamma_similarity", "iid"]
 
 _MAX_SEED = 2**64 - 1
 
@@ -164,6 +164,94 @@ def dirichlet(y: npt.ArrayLike, n_workers: int, alpha: float, seed: int = 0) -> 
     for size, giver in largest:
         parts[giver] = parts[giver][:-size]
     return parts
+
+
+def gamma_similarity(y: npt.ArrayLike, n_workers: int, gamma: float, seed: int = 0) -> list[Indices]:
+    """Deal a share of the samples evenly and at random, and the rest by label.
+
+    Of a seeded order of all samples, the first ``gamma N`` (rounded) are dealt as by :func:`iid`. Of the rest, as far
+    as counts allow,
+
+    * every worker has one label, if there are at least as many workers as labels: the workers of a label have equal
+      shares of it, and each label has so many workers that the largest share is as small as possible;
+    * every worker has several whole labels, neighbors in order and together about as many samples as the others, if
+      there are fewer workers.
+
+    ``gamma = 1`` is i.i.d., ``gamma = 0`` the farthest from it. ByzFL takes the same two shares, but cuts the rest into
+    equal pieces wherever labels end, so that a worker may have two, and takes the first samples as they come.
+
+    Parameters
+    ----------
+    y : (N,) integers
+        Labels ``0..K-1``.
+    n_workers : int
+        Number of workers, at most ``N``.
+    gamma : float in [0, 1]
+        Share of the samples that is dealt at random.
+    seed : int
+        Seed of the order.
+
+    Returns
+    -------
+    list of n_workers int64 arrays
+        Indices into ``y``, none of them empty.
+
+    Examples
+    --------
+    >>> from byzadmm import partition
+    >>> y = [0, 1, 2] * 20
+    >>> [sorted({y[i] for i in part}) for part in partition.gamma_similarity(y, 5, gamma=0.0)]
+    [[0], [0], [1], [1], [2]]
+    >>> [sorted({y[i] for i in part}) for part in partition.gamma_similarity(y, 2, gamma=0.0)]
+    [[0], [1, 2]]
+
+    References
+    ----------
+    Gonzalez, Guerraoui, Pinot, Rizk, Stephan, Taiani, "ByzFL: research framework for robust federated learning",
+    arXiv:2505.24802, 2025: its "gamma_similarity_niid".
+    """
+    labels = _check_labels(y)
+    n_workers = _check_workers(n_workers, len(labels))
+    gamma = check_real(gamma, "gamma", low=0.0, high=1.0)
+    seed = check_int(seed, "seed", low=0, high=_MAX_SEED)
+    order = permutation(len(labels), seed)
+    even, rest = np.split(order, [round(gamma * len(order))])
+    # What is left over of the even share goes to the last workers: where the rest is too short for all, the first have
+    # it, and nobody is empty.
+    shares = np.array_split(even, n_workers)[::-1]
+    if not len(rest):
+        return shares
+    kinds, counts = np.unique(labels[rest], return_counts=True)
+    runs = np.split(rest[np.argsort(labels[rest], kind="stable")], np.cumsum(counts)[:-1])
+    if n_workers < len(kinds):
+        pieces = [np.concatenate(run) for run in _in_runs(runs, n_workers)]
+    else:
+        shared = zip(runs, _shared(counts, n_workers), strict=True)
+        pieces = [piece for run, n in shared for piece in np.array_split(run, n)]
+    pieces += [rest[:0]] * (n_workers - len(pieces))
+    return [np.concatenate(pair) for pair in zip(shares, pieces, strict=True)]
+
+
+def _shared(counts: npt.NDArray[np.int64], n_workers: int) -> list[int]:
+    """How many of the workers share each label: at least one, at most one per sample, the largest share smallest."""
+    workers = [1] * len(counts)
+    largest = [(-float(count), label) for label, count in enumerate(counts)]  # a heap by share
+    heapq.heapify(largest)
+    for _ in range(min(n_workers, int(counts.sum())) - len(counts)):
+        label = largest[0][1]
+        workers[label] += 1
+        heapq.heapreplace(largest, (-int(counts[label]) / workers[label], label))
+    return workers
+
+
+def _in_runs(runs: list[Indices], n_workers: int) -> list[list[Indices]]:
+    """At least ``n_workers`` labels' samples in so many groups of neighbors, cut where the samples are divided best."""
+    ends = np.cumsum([len(run) for run in runs])
+    cuts = [0]
+    for worker in range(1, n_workers):
+        best = int(np.argmin(np.abs(ends - worker * ends[-1] / n_workers))) + 1
+        cuts.append(min(max(best, cuts[-1] + 1), len(runs) - n_workers + worker))
+    return [runs[low:high] for low, high in zip(cuts, [*cuts[1:], len(runs)], strict=True)]
 
 
 def _members(labels: Indices, n_classes: int, seed: int) -> list[Indices]:

@@ -52,6 +52,8 @@ def test_values_in_text():
     assert catalogue.make_attack("duplicate:worker=3") == attacks.Duplicate(worker=3)
     assert catalogue.make_attack("none") is None
     assert catalogue.make_attack("min-max:unit,factor=0.5") == attacks.MinMax("unit", 0.5)
+    assert catalogue.make_attack("fang:defense=krum") == attacks.Fang("krum")
+    assert catalogue.make_attack("label-flip:mapping=1/2/0") == attacks.LabelFlip([1, 2, 0])
     searched = catalogue.make_attack("worst-case:inner-product,rule=nnm+trimmed-mean,high=3")
     assert searched == attacks.WorstCase("inner-product", "nnm+trimmed-mean", high=3)
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from byzadmm import SGD, algorithms, attacks, engines, losses, simulate, simulate_many, steps
 from byzadmm.catalogue import LOSSES
 from byzadmm.training.run import local
+from byzadmm.training.workers import Workers
 from support.arrays import same_bits
 from support.runs import (
     ALGORITHMS,
@@ -200,6 +202,15 @@ def test_every_attack_keeps_the_protocol(name: str, dtype: str) -> None:
     assert (forged.shape, forged.dtype) == ((2, 11), messages.dtype)
     assert same_bits(messages, before)
     assert same_bits(forged, called(attack, messages, [1, 4]))
+    if attack.poisons_labels:
+        with pytest.raises(TypeError, match=f"{kind.__name__}: changes the labels"):
+            attack(messages)
+    else:  # the honest rows alone; drawn from fresh entropy unless a generator is given
+        alone, again = (attack(messages, rng=np.random.default_rng(7)) for _ in range(2))
+        assert (alone.shape, alone.dtype) == ((M if attack.sees == "own" else 1, 11), messages.dtype)
+        assert same_bits(alone, again)
+        assert attack(messages.tolist()).shape == alone.shape
+        assert same_bits(messages, before)
     if attack.sees == "own":  # what it promises to other processes
         hidden = np.full_like(messages, np.nan)
         hidden[4] = messages[4]
@@ -219,6 +230,57 @@ def test_every_attack_runs_with_any_algorithm_and_engine(name: str, algorithm: s
     assert set(whole.eliminated) <= set(range(M - Q, M))
     own = simulate(data, parts, **settings | {"byzantine": [], "n_byzantine": 0})
     assert same_bits(own.x0, simulate(data, parts, **settings | {"attack": None}).x0)  # no attacker, no attack
+
+
+class Drift:
+    """A custom attack with a state: it goes on from what it sent last, and follows worker 1 by number."""
+
+    sees = "all"
+    row = 1
+
+    def begin(self, m: int, d: int, dtype: Any) -> dict[str, Any]:
+        assert m == M
+        return {"sent": np.zeros(d, dtype), "calls": np.zeros((), np.int64)}
+
+    def among(self, workers: Sequence[int]) -> Drift:
+        made = Drift()
+        made.row = workers.index(1) if 1 in workers else 0
+        return made
+
+    def __call__(self, messages: Array, *, byzantine: Sequence[int], rng: Any, state: Any, **_: Any) -> Array:
+        state["calls"] += 1
+        noise = rng.standard_normal(messages.shape[1]).astype(messages.dtype)
+        # A new array in place of the old one is kept too.
+        state["sent"] = 0.9 * state["sent"] - messages[self.row] / state["calls"] + 0.01 * noise
+        return np.repeat(state["sent"][None], len(byzantine), axis=0)
+
+
+@pytest.mark.parametrize("attack", [Drift(), attacks.Mimic(warmup=6)], ids=["own", "mimic"])
+def test_an_attack_with_a_state_gives_the_same_bits_along_every_path(attack: Any, tmp_path: Path) -> None:
+    for name in ("admm", "rsa", "median", "own_pulled"):
+        for share in (1.0, 0.6):
+            settings = {"algorithm": EVERY[name], "attack": attack, "participation": share}
+            same_along_every_path("softmax", tmp_path / f"{name}{share}.npz", settings)
+    setup = experiment(dataset=small_data(), parts=small_parts(), attack=attack)
+    held = [Workers(setup, mine).state().keys() for mine in (range(4), range(4, M))]
+    own = {f"attack_{key}" for key in attack.begin(M, 2, np.dtype(np.float64))}
+    assert not own & held[0]  # no attacker, no state
+    assert own <= held[1]
+
+
+def test_what_a_state_of_an_attack_may_be() -> None:
+    settings: dict[str, Any] = {"loss": quadratic(), "algorithm": EVERY["mean"], "n_byzantine": Q, "iterations": 2}
+    for begun, error, message in (
+        ([1.0], TypeError, "attack.begin: expected a dict of arrays, got list"),
+        ({"a": "text"}, TypeError, "attack.begin: expected numbers, got <U4 for a"),
+        ({"sent": np.zeros(1), "calls": np.zeros(())}, ValueError, r"expected state sent of shape \(1,\), got \(13,\)"),
+    ):
+        attack = Drift()
+        attack.begin = lambda m, d, dtype, begun=begun: begun  # type: ignore[method-assign]
+        with pytest.raises(error, match=message):
+            simulate(None, None, attack=attack, **settings)
+    with pytest.raises(ValueError, match="family: Mimic keeps a state, which is not searched"):
+        attacks.WorstCase(lambda s: attacks.Mimic(), low=0, high=1)
 
 
 def test_the_list_of_attacks_is_the_registry(root: Path) -> None:
@@ -301,6 +363,31 @@ def test_label_flipping_is_the_loss_s_own() -> None:
     assert same_bits(poisoned.x0, by_hand.x0)
     with pytest.raises(ValueError, match="attack: LabelFlip needs a loss with labels, such as softmax"):
         simulate(None, None, loss=Alone(), attack=attacks.LabelFlip(), **settings)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_a_mapping_of_labels(loss: str, tmp_path: Path) -> None:
+    """The attackers' labels replaced by hand give the same run; other mappings are other runs, in checkpoints too."""
+    data, parts = data_for(loss), small_parts()
+    settings: dict[str, Any] = {"algorithm": ALGORITHMS["mean"], "n_byzantine": Q, "iterations": 6, "eval_every": 3}
+    settings |= {"loss": loss, "batch_size": 5}
+    whole = [1, 2, 0] if loss == "softmax" else [1, 1]
+    mappings: list[Any] = [whole, tuple(whole), np.array(whole), dict(enumerate(whole)), None, {0: 1}, [0] * len(whole)]
+    new = [whole] * 4 + [list(range(len(whole)))[::-1], [1, *range(1, len(whole))], [0] * len(whole)]
+    mine = np.concatenate(parts[M - Q :])
+    for mapping, labels in zip(mappings, new, strict=True):
+        run = simulate(data, parts, attack=attacks.LabelFlip(mapping), **settings)
+        y = data.train_y.copy()
+        y[mine] = np.array(labels)[y[mine]]
+        by_hand = simulate(replace(data, train_y=y), parts, **settings)
+        assert same_bits(run.x0, by_hand.x0), mapping
+    kept = tmp_path / "checkpoint.npz"
+    simulate(data, parts, attack=attacks.LabelFlip([0] * len(whole)), checkpoint=kept, **settings)
+    with pytest.raises(ValueError, match="another run"):
+        simulate(data, parts, attack=attacks.LabelFlip({0: 1}), checkpoint=kept, **settings)
+    for wrong in ([0], [0, 9, 1, 2], {0: 3}, {3: 0}, [3] * len(whole)):
+        with pytest.raises(ValueError, match=rf"mapping: expected {len(whole)} labels in \[0, {len(whole)}\)"):
+            simulate(data, parts, attack=attacks.LabelFlip(wrong), **settings)
 
 
 def test_softmax_as_an_object_is_the_short_form() -> None:

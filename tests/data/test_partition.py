@@ -22,6 +22,7 @@ SPLITTERS: dict[str, Callable[..., Parts]] = {
     "iid": partition.iid,
     "by_label": partition.by_label,
     "dirichlet": lambda y, n_workers, **kw: partition.dirichlet(y, n_workers, alpha=0.5, **kw),
+    "gamma_similarity": lambda y, n_workers, **kw: partition.gamma_similarity(y, n_workers, gamma=0.5, **kw),
 }
 
 
@@ -70,6 +71,42 @@ def test_by_label_gives_worker_its_share(n_classes: int, per_label: int, extra: 
         shares = parts[per_label * label : per_label * (label + 1)]
         assert all((y[share] == label).all() for share in shares)
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@given(y=labels, data=st.data(), gamma=st.sampled_from([0.0, 0.1, 0.5, 0.97, 1.0]), seed=seeds)
+def test_gamma_similarity_deals_one_share_evenly_and_the_rest_by_label(
+    y: list[int], data: st.DataObject, gamma: float, seed: int
+) -> None:
+    n_workers = data.draw(st.integers(1, len(y)))
+    parts = partition.gamma_similarity(y, n_workers, gamma, seed)
+    assert_partition(parts, len(y), n_workers)
+    even = round(gamma * len(y))
+    shares = [even // n_workers + (worker >= n_workers - even % n_workers) for worker in range(n_workers)]
+    first = set(permutation(len(y), seed)[:even].tolist())
+    assert [len(first & set(part.tolist())) for part in parts] == shares
+    rest = [{y[i] for i in set(part.tolist()) - first} for part in parts]
+    kinds = len(set().union(*rest))
+    if n_workers >= kinds:
+        assert max(map(len, rest)) <= 1
+    else:
+        assert sum(map(len, rest)) == kinds  # whole labels
+        assert min(map(len, rest)) >= 1
+    assert [label for some in rest for label in sorted(some)] == sorted(label for some in rest for label in some)
+
+
+def test_gamma_similarity_by_hand() -> None:
+    y = np.repeat([0, 1, 2], [60, 30, 10])
+    for n_workers, expected in (
+        (1, [[60, 30, 10]]),
+        (2, [[60, 0, 0], [0, 30, 10]]),
+        (3, [[60, 0, 0], [0, 30, 0], [0, 0, 10]]),
+        (5, [[20, 0, 0]] * 3 + [[0, 30, 0], [0, 0, 10]]),  # the largest share is cut
+        (6, [[20, 0, 0]] * 3 + [[0, 15, 0]] * 2 + [[0, 0, 10]]),
+    ):
+        parts = partition.gamma_similarity(y, n_workers, gamma=0.0, seed=4)
+        assert [np.bincount(y[part], minlength=3).tolist() for part in parts] == expected, n_workers
+    with pytest.raises(ValueError, match=r"gamma: expected a finite number in \[0.0, 1.0\], got 1.5"):
+        partition.gamma_similarity(y, 2, gamma=1.5)
 
 
 def test_by_label_default_is_two_workers_per_label() -> None:

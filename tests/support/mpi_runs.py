@@ -64,6 +64,8 @@ def cases() -> dict[str, dict[str, Any]]:
             about = {"algorithm": ALGORITHMS[name], "attack": every[attack]}
             made[f"{name} {attack}, sampled"] = shared | sampled | about
     made["history, sampled"] = made["history"] | sampled
+    made["mimic"] = shared | {"algorithm": ALGORITHMS["admm"], "attack": attacks.Mimic(warmup=3)}
+    made["mimic, sampled"] = made["mimic"] | sampled
     walk = {"algorithm": SGD(rule="median", step=STEP, momentum=0.9), "attack": plain, "local_steps": 3}
     made["local steps"] = shared | walk
     made["local steps, sampled"] = shared | sampled | walk

@@ -147,7 +147,7 @@ def _transcribed(attack: attacks.Attack | None, algorithm: Any, m: int, q: int, 
         return None
     if attack.poisons_labels:
         return lambda messages, x0, k, byzantine: messages[list(byzantine)]
-    values = {"Zero": 0.0, "NonFinite": np.nan}  # without a twin of their own
+    values = {"Zero": 0.0, "NonFinite": np.nan, "Infinite": np.inf}  # without a twin of their own
     if type(attack).__name__ in values:
         return ref.same_value(values[type(attack).__name__])
     known = {"lam": getattr(algorithm, "lam", 1.0), "beta": getattr(algorithm, "beta", 1.0), "seed": seed}

@@ -72,12 +72,14 @@ def widest(X: Array) -> float:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(("n", "q", "d"), [(3, 1, 1), (8, 3, 5), (20, 8, 40), (12, 1, 301)])
-def test_min_max_is_its_twin(direction: str, n: int, q: int, d: int) -> None:
+def test_min_max_and_min_sum_are_their_twins(direction: str, n: int, q: int, d: int) -> None:
     for seed in range(5):
         X = normal(n, d, seed)
         byzantine = sorted(np.random.default_rng(seed).choice(n, q, replace=False).tolist())
         made = min_max(X, byzantine, direction=direction)
         np.testing.assert_allclose(made, ref.min_max(direction)(X, X[0], 3, byzantine), rtol=1e-9, atol=1e-12)
+        added = attacks.MinSum(direction)(X, byzantine=byzantine)
+        np.testing.assert_allclose(added, ref.min_sum(direction)(X, X[0], 3, byzantine), rtol=1e-9, atol=1e-12)
         assert made.shape == (q, d)
         assert (made == made[0]).all()
 

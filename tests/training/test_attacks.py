@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import ADMM, RSA, SGD, _core, attacks, steps
+from byzadmm import ADMM, RSA, SGD, _core, aggregate, attacks, steps
 from byzadmm import reference as ref
 from support.arrays import same_bits
 
@@ -45,6 +45,10 @@ def forged(
         (attacks.LargeValue(beta=1.0), [[12.0, 22.0]] * 2),
         (attacks.DualOscillation(), [[-0.5, -0.5]] * 2),
         (attacks.Zero(), [[0.0, 0.0]] * 2),
+        (attacks.Infinite(), [[np.inf, np.inf]] * 2),
+        (attacks.Infinite(-1), [[-np.inf, -np.inf]] * 2),
+        (attacks.Gaussian(0, mean=-2.5), [[-2.5, -2.5]] * 2),
+        (attacks.Mimic(worker=2), [[5.0, 6.0]] * 2),
         (attacks.SameValue(7), [[7.0, 7.0]] * 2),
         (attacks.LabelFlip(), [[3.0, -4.0], [-7.0, 8.0]]),
         (attacks.ALIE(0.5), [[2.0, 3.0]] * 2),  # rows 0 and 2: mean (3, 4), population deviation (2, 2)
@@ -82,6 +86,10 @@ def test_gaussian_is_the_stream_of_seed_worker_and_index(dtype: str) -> None:
     for row, worker in zip(made, (1, 3), strict=True):
         twin = 30.0 * ref.philox_normal(501, seed=9, stream=(1, worker, 5), dtype=dtype)
         np.testing.assert_allclose(row, twin, rtol=tol, atol=tol)
+    shifted = forged(attacks.Gaussian(30.0, mean=7.0), 5, seed=9, messages=messages)
+    assert same_bits(shifted, made + messages.dtype.type(7.0))
+    np.testing.assert_allclose(ref.gaussian(30.0, 7.0, seed=9)(messages, messages[0], 5, [1, 3]), shifted, rtol=tol,
+                               atol=tol)  # fmt: skip
     assert np.array_equal(made, forged(attacks.Gaussian(30.0), 5, seed=9, messages=messages))
     fresh = [made[0], made[1]] + [
         forged(attacks.Gaussian(30.0), *at, messages=messages)[0] for at in ((6, ADMM_, 9), (5, ADMM_, 8))
@@ -140,6 +148,18 @@ def test_without_a_regular_worker_there_is_nothing_to_imitate() -> None:
     [
         (lambda: attacks.Gaussian(-1), ValueError, "std: expected a finite number >= 0.0, got -1.0"),
         (lambda: attacks.Gaussian("x"), TypeError, "std: expected a real number, got str"),  # type: ignore[arg-type]
+        (lambda: attacks.Gaussian(1, mean=np.inf), ValueError, "mean: expected a finite number, got inf"),
+        (lambda: attacks.Infinite(0), ValueError, "sign: expected 1 or -1, got 0"),
+        (lambda: attacks.Infinite(1.0), TypeError, "sign: expected an integer, got float"),  # type: ignore[arg-type]
+        (lambda: attacks.Mimic(0), ValueError, "warmup: expected an integer >= 1, got 0"),
+        (lambda: attacks.Mimic(worker=4)(MESSAGES), ValueError, "Duplicate: worker=4 is not one of 4 workers"),
+        (lambda: attacks.Fang("median"), ValueError, "defense: "),
+        (lambda: attacks.Fang("krum", "partial"), ValueError, "knowledge: expected 'full' for krum, got 'partial'"),
+        (lambda: attacks.Fang(b=1.0), ValueError, "b: expected a finite number > 1.0, got 1.0"),
+        (lambda: attacks.LabelFlip("10"), TypeError, "mapping: expected a sequence of labels, a dict or None, got str"),
+        (lambda: attacks.LabelFlip([0.5]), TypeError, "mapping: expected an integer, got float"),  # type: ignore[list-item]
+        (lambda: attacks.LabelFlip({0: -1}), ValueError, "mapping: expected an integer >= 0, got -1"),
+        (lambda: attacks.LabelFlip()(MESSAGES), TypeError, "LabelFlip: changes the labels of workers in training, not"),
         (lambda: attacks.SignFlip(np.nan), ValueError, "scale: expected a finite number, got nan"),
         (lambda: attacks.Duplicate(-1), ValueError, "worker: expected an integer >= 0, got -1"),
         (lambda: attacks.Duplicate(0.5), TypeError, "worker: expected an integer, got float"),  # type: ignore[arg-type]
@@ -169,7 +189,9 @@ EVERY = [attacks.SignFlip(), attacks.MinMax(), attacks.WorstCase()]
         ({"byzantine": [-1]}, ValueError, r"byzantine: expected an integer in \[0, 3\], got -1"),
         ({"byzantine": 3}, TypeError, "byzantine: expected a list of workers' numbers, got int"),
         ({"byzantine": [1, 1]}, ValueError, r"byzantine: a worker is named twice in \[1, 1\]"),
-        ({"x0": None}, TypeError, "x0: expected real numbers"),
+        ({"x0": "origin"}, TypeError, "x0: expected real numbers"),
+        ({"rng": 0}, TypeError, "rng: expected a numpy.random.Generator, got int"),
+        ({"state": {}}, TypeError, "state: [A-Za-z]+ keeps none"),
         ({"x0": np.zeros(3)}, ValueError, r"x0: expected shape \(2,\), got \(3,\)"),
         ({"messages": np.ones(4)}, ValueError, r"messages: expected shape \(m, d\), one row per worker, got \(4,\)"),
         ({"messages": [["a"]]}, TypeError, "messages: expected real numbers"),
@@ -188,10 +210,136 @@ def test_attacks_take_lists_and_say_who_draws() -> None:
     given: dict[str, Any] = {"x0": [0.0], "k": 1, "byzantine": (1,), "algorithm": SGD()}
     for attack in EVERY:
         assert attack([[1], [1], [1]], rng=np.random.default_rng(0), **given).shape == (1, 1)
-    for attack in (EVERY[0], EVERY[2]):
-        with pytest.raises(TypeError, match=r"^rng: expected a numpy.random.Generator, got NoneType$"):
-            attack([[1.0], [1.0]], rng=None, **given)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^k: expected an integer, got NoneType$"):
         EVERY[0]([[1.0], [1.0]], rng=np.random.default_rng(0), **(given | {"k": None}))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^byzantine: expected an integer"):
         attacks.WorstCase().harm(np.ones((2, 1)), np.ones((1, 1)), x0=np.zeros(1), byzantine=[7], algorithm=SGD())
+
+
+def test_honest_rows_alone() -> None:
+    rows = MESSAGES[[0, 2]]  # mean (3, 4), population deviation (2, 2)
+    for attack, expected in (
+        (attacks.SignFlip(), [[-3.0, -6.0], [-15.0, -18.0]]),
+        (attacks.InnerProduct(), [[-3.0, -4.0]]),
+        (attacks.ALIE(0.5), [[2.0, 3.0]]),
+        (attacks.Duplicate(1), [[5.0, 6.0]]),
+        (attacks.LargeValue(), [[4.0, 4.0]] * 2),  # lam = beta = 1, x0 = 0, k = 1
+        (attacks.DualOscillation(), [[-1.0, -1.0]] * 2),
+        (attacks.WorstCase("sign-flip", high=0.0, low=-2.0), [[-6.0, -8.0]]),  # the mean, of the rows' mean
+    ):
+        assert attack(rows).tolist() == expected, attack
+    assert attacks.SmallValue()(rows, x0=[1.0, 2.0], k=0).tolist() == [[0.5, 1.5]] * 2
+    with pytest.raises(ValueError, match=r"^Duplicate: worker=2 is not one of 2 workers$"):
+        attacks.Duplicate(2)(rows)
+    with pytest.raises(ValueError, match=r"^messages: expected at least one row, got none$"):
+        attacks.InnerProduct()(rows[:0])
+
+
+def test_what_others_call_by_the_same_names() -> None:
+    """The table of docs/attacks.md, by the results that ByzFL prints in its documentation."""
+    X = np.arange(1.0, 10.0).reshape(3, 3)
+    for attack, expected in (
+        (attacks.InnerProduct(1.0), [-4.0, -5.0, -6.0]),  # SignFlipping()
+        (attacks.InnerProduct(3.0 - 1.0), [-8.0, -10.0, -12.0]),  # FallOfEmpires(3)
+        (attacks.ALIE(-1.5 * (3 / 2) ** 0.5), [8.5, 9.5, 10.5]),  # ALittleIsEnough(1.5)
+        (attacks.Mimic(worker=0), [1.0, 2.0, 3.0]),  # Mimic(0)
+        (attacks.Infinite(), [np.inf] * 3),  # Inf()
+    ):
+        np.testing.assert_allclose(attack(X)[0], expected, rtol=1e-15, err_msg=str(attack))
+
+
+def test_min_sum_by_hand() -> None:
+    regular = np.array([[1.0, 0.0], [3.0, 0.0], [8.0, 0.0]])  # mean 4, the farthest 4 away: back to the origin
+    for direction in ("std", "unit", "sign"):
+        made = attacks.MinSum(direction)(regular)
+        np.testing.assert_allclose(made, [[0.0, 0.0]], atol=1e-12)
+        total = np.sum((made - regular) ** 2)
+        assert total == pytest.approx(max(np.sum((row - regular) ** 2) for row in regular), rel=1e-12), direction
+    for scale in (1e-200, 1e200):  # no square overflows or vanishes
+        np.testing.assert_allclose(attacks.MinSum("unit", factor=0.5)(scale * regular), [[2 * scale, 0.0]], rtol=1e-12)
+
+
+def test_mimic_by_hand() -> None:
+    """One direction in which messages differ: z is its sign, and the worker at that end is copied."""
+    attack, rng = attacks.Mimic(warmup=2), np.random.default_rng(0)
+    state = attack.begin(4, 2, np.dtype(np.float64))
+    first = np.array([[1.0, 0.0], [2.0, 0.0], [6.0, 0.0], [9.0, 9.0]])
+    given: dict[str, Any] = {"byzantine": [3], "rng": rng, "state": state}
+    sign = np.sign(np.random.default_rng(0).standard_normal(2)[0])
+    end = 2 if sign > 0 else 0
+    assert attack(first, **given).tolist() == [first[end].tolist()]
+    assert state["mu"].tolist() == [3.0, 0.0]
+    assert state["z"].tolist() == [sign, 0.0]
+    # mu = ((3, 0) + (1, 2)) / 2 = (2, 1); u = sum <g - mu, z>(g - mu) = sign (14, 10); z is between both.
+    second = np.array([[-2.0, 0.0], [0.0, 0.0], [5.0, 6.0], [9.0, 9.0]])
+    spread = second[:3] - [2.0, 1.0]
+    u = sign * spread[:, 0] @ spread
+    z = np.array([sign, 0.0]) + u / np.linalg.norm(u)
+    z /= np.linalg.norm(z)
+    target = int(np.argmax(second[:3] @ z))
+    assert attack(second, **given).tolist() == [second[target].tolist()]
+    np.testing.assert_allclose(state["mu"], [2.0, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(state["z"], z, rtol=1e-14)
+    assert attack(-second, **given).tolist() == [(-second[target]).tolist()]  # for ever
+    assert state["rounds"].tolist() == [3]
+    # Where worker t takes no part, the next regular one that does.
+    some = attack.among([worker for worker in range(4) if worker != target])
+    left = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    assert some(left, byzantine=[2], rng=rng, state=state).tolist() == [left[target % 2].tolist()]
+
+
+def test_mimic_where_messages_are_equal_or_not_finite() -> None:
+    attack, rng = attacks.Mimic(), np.random.default_rng(1)
+    state = attack.begin(3, 2, np.dtype(np.float64))
+    assert attack(np.ones((3, 2)), byzantine=[2], rng=rng, state=state).tolist() == [[1.0, 1.0]]
+    assert np.linalg.norm(state["z"]) == pytest.approx(1.0)
+    huge = attack([[1e308, 0.0], [-1e308, 0.0], [0.0, 0.0]], byzantine=[2], rng=rng, state=state)
+    assert np.isfinite(huge).all()
+    assert attack([[np.nan, 1.0], [2.0, 1.0]], rng=rng).tolist() == [[2.0, 1.0]]
+    assert np.isnan(attack(np.ones((2, 2)), byzantine=[0, 1])).all()
+
+
+def test_fang_against_the_trimmed_mean() -> None:
+    regular = np.array([[1.0, -4.0, -1.0, 2.0, -1.0], [3.0, -2.0, 5.0, -6.0, 1.0]])
+    messages = np.vstack([regular, np.zeros((300, 5))])
+    made = attacks.Fang()(messages, byzantine=range(2, 302), rng=np.random.default_rng(0))
+    low, high = np.array([[0.5, -2.0, -2.0, 2.0, 0.0], [1.0, -1.0, -1.0, 4.0, 0.0]])
+    assert ((made >= low) & (made <= high)).all()
+    spread = high - low
+    assert (np.abs(made.mean(axis=0) - (low + high) / 2) <= 0.1 * spread).all()  # uniform, drawn by each attacker
+    assert (made.min(axis=0) <= low + 0.02 * spread).all()
+    assert (made.max(axis=0) >= high - 0.02 * spread).all()
+    partial = attacks.Fang(knowledge="partial")(np.vstack([regular[:1], regular]), byzantine=[1, 2])
+    away = (partial - regular.mean(axis=0)) / regular.std(axis=0) * -np.sign(regular.mean(axis=0))
+    assert ((away[:, :4] >= 3) & (away[:, :4] <= 4)).all()
+    assert (partial[:, 4] == 0).all()
+    models = attacks.Fang()(messages, x0=np.full(5, 10.0), byzantine=[300, 301], algorithm=RSA_)
+    assert (models[:, :3] >= [3.0, -2.0, 5.0]).all()  # below x0: regular models move down, forged ones up
+
+
+def test_fang_against_krum() -> None:
+    regular = np.array([[5.0, 1.0], [1.0, 5.0], [-3.0, 1.0], [1.0, -3.0], [5.0, 5.0]])
+    messages = np.vstack([[[7.0, 7.0]], regular, [[8.0, 8.0]]])
+    # Least sum of 3 distances 4 + 8 sqrt 2, divided by m - 2q - 1 = 2; farthest from 0 5 sqrt 2; all divided by sqrt d.
+    bound = 9 + np.sqrt(2)
+    made = attacks.Fang("krum")(messages, byzantine=[0, 6])
+    np.testing.assert_allclose(made, np.full((2, 2), -bound / 4), rtol=1e-14)
+    for lam, selected in ((bound / 4, True), (bound / 2, False)):
+        sent = messages.copy()
+        sent[[0, 6]] = -lam
+        assert (aggregate.krum(sent, f=2).tolist() == [-lam, -lam]) is selected, lam
+    shifted = attacks.Fang("krum")(messages + 10.0, x0=[10.0, 10.0], byzantine=[0, 6], algorithm=ADMM_)
+    np.testing.assert_allclose(shifted, made + 10.0, rtol=1e-12)  # models: the same around x0
+    for scale in (1e-3, 1e150):
+        np.testing.assert_allclose(attacks.Fang("krum")(scale * messages, byzantine=[0, 6]), scale * made, rtol=1e-12)
+    near = np.array([[1.0], [1.1], [1.2], [1.1], [1.0], [0.9]])  # Krum takes nothing as far away as 0
+    for unmoved in (near, messages[:2], np.full((4, 1), np.nan)):
+        assert same_bits(attacks.Fang("krum")(unmoved, byzantine=[1]), unmoved[[1]])
+
+
+def test_a_description_has_what_is_not_as_it_was() -> None:
+    assert attacks.Gaussian(5.0).describe() == {"name": "Gaussian", "std": 5.0}  # as earlier records have it
+    assert attacks.Gaussian(5.0, mean=1.0).describe() == {"name": "Gaussian", "std": 5.0, "mean": 1.0}
+    assert attacks.LabelFlip().describe() == {"name": "LabelFlip"}
+    many = [attacks.LabelFlip([label] * 20).describe()["mapping"] for label in (1, 2)]
+    assert many[0] != many[1]

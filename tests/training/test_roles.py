@@ -33,6 +33,8 @@ SPLITS = {"one and the rest": [1, 6], "uneven thirds": [1, 4, 2], "halves": [4, 
 EVERY_ATTACK = {
     **SOFTMAX_ATTACKS,
     "min_max": attacks.MinMax(),
+    "mimic": attacks.Mimic(warmup=5),
+    "fang": attacks.Fang("krum"),
     "worst_case": attacks.WorstCase("inner-product", grid=3, refine=1),
 }
 

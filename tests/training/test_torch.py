@@ -247,15 +247,17 @@ def test_flipped_labels() -> None:
         loss = loss_of(vectorize=vectorize)
         mirrored = ModuleLoss(dense(), (x, 2 - y), small_parts(), batch_size=4, vectorize=vectorize)
         turned = ModuleLoss(dense(), (x, (y + 1) % 3), small_parts(), batch_size=4, vectorize=vectorize)
-        for other, mapping in ((mirrored, None), (turned, [1, 2, 0])):
+        for other, mapping in ((mirrored, None), (turned, [1, 2, 0]), (turned, {0: 1, 1: 2, 2: 0})):
             found = all_gradients(loss.poisoned([0, 5], mapping), models)
             expected = all_gradients(loss, models)
             expected[[0, 5]] = all_gradients(other, models)[[0, 5]]
             assert same_bits(found, expected), (vectorize, mapping)
         assert same_bits(all_gradients(loss, models), all_gradients(loss.poisoned([]), models))
-    for wrong in ([0, 1], [0, 1, 3], [0, 1, -1]):
-        with pytest.raises(ValueError, match=r"mapping: expected 3 labels in \[0, 3\)"):
+    for wrong in ([0, 1], [0, 1, 3], {3: 0}):
+        with pytest.raises(ValueError, match=r"mapping: expected 3 labels in \[0, 3\), or a dict of such labels, got"):
             loss.poisoned([0], wrong)
+    with pytest.raises(ValueError, match=r"mapping: expected an integer >= 0, got -1"):
+        loss.poisoned([0], [0, 1, -1])
     ignored = ModuleLoss(dense(), (x, torch.where(y == 1, -100, y)), small_parts(), batch_size=4, vectorize=False)
     kept = ModuleLoss(dense(), (x, torch.where(y == 1, -100, 2 - y)), small_parts(), batch_size=4, vectorize=False)
     assert same_bits(ignored.poisoned([3]).gradient(models[3], worker=3, k=3), kept.gradient(models[3], worker=3, k=3))

@@ -71,6 +71,10 @@ BYZ_NOINLINE void attack_messages(const Attack& attack, Rows<T> honest, Rows<T> 
         philox_normal(Stream{seed, static_cast<std::uint64_t>(Purpose::attack),
                              static_cast<std::uint64_t>(byzantine[s]), static_cast<std::uint64_t>(k)},
                       value, to, d);
+        if (attack.shift != 0) {  // adding zero would change the sign of a zero
+          const auto shift = static_cast<T>(attack.shift);
+          for (index_t j = 0; j < d; ++j) to[j] += shift;
+        }
         break;
       case AttackKind::sign_flip:
         for (index_t j = 0; j < d; ++j) to[j] = value * own[j];

@@ -47,13 +47,13 @@ struct Stream {
 
 enum class AttackKind {
   honest,            // the honest message itself (label flipping poisons the gradient, not the message)
-  gaussian,          // N(0, value^2)
+  gaussian,          // N(shift, value^2)
   sign_flip,         // value * own message
   duplicate,         // the message of regular worker `worker`
   small_value,       // x0 - value / max(k (k+1), 1)                 (Example ex)
   large_value,       // x0 - value (-1)^k, value = 4 lambda / beta   (Example ex)
   dual_oscillation,  // value (-1)^k, value = lambda                 (section 4.2)
-  constant,          // value: zero, the same value, NaN
+  constant,          // value: zero, the same value, NaN, an infinity
   alie,              // mean - value * std of the regular messages (Baruch et al., NeurIPS 2019)
   inner_product,     // -value * mean of the regular messages (Xie et al., UAI 2019)
 };
@@ -67,6 +67,7 @@ struct Attack {
   AttackKind kind = AttackKind::honest;
   double value = 0;
   index_t worker = 0;
+  double shift = 0;
 };
 
 /// Rules that the fused loop of SGD runs natively.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -49,6 +49,8 @@ class Attack:
     sees: ClassVar[str] = "all"
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
+    #: Settings that came later than the class: by default not described, so that earlier records still match.
+    _later: ClassVar[tuple[str, ...]] = ()
 
     def among(self, workers: Sequence[int]) -> Attack:
         """The same where the rows of messages are those of ``workers``, in this order, and not of all."""
@@ -59,20 +61,80 @@ class Attack:
         raise TypeError(f"{type(self).__name__}: a base class, it has no native form")
 
     def __call__(
-        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
+        self,
+        messages: Any,
+        *,
+        x0: Any = None,
+        k: int = 1,
+        byzantine: Sequence[int] | None = None,
+        rng: np.random.Generator | None = None,
+        algorithm: Any = None,
+        state: dict[str, Array] | None = None,
     ) -> Array:
-        """Forged messages (q, d) for the workers ``byzantine``: the protocol of a custom attack."""
-        messages, x0, attackers = checked(messages, x0, byzantine)
-        out = np.empty((len(attackers), messages.shape[1]), messages.dtype)
-        spec = self.spec(algorithm, len(messages), len(attackers))
-        assert spec is not None  # an attack without a native form overrides __call__
-        _core.attack_messages(spec, messages, attackers, x0, check_int(k, "k", low=0), drawn(rng), out, 1)
+        """Forged messages: the protocol of a custom attack, or from the honest rows alone, ``SignFlip()(X)``.
+
+        Parameters
+        ----------
+        messages : (m, d) array
+            The honest messages of all workers.
+        x0 : (d,) array
+            The master's model, by default zeros.
+        k : int
+            Index of the message.
+        byzantine : list of int, optional
+            The Byzantine workers. By default all rows are honest messages: an attack that sees its own message only
+            makes a forged row of each; for one that is made from all of them, one attacker sends, and its own honest
+            message is the mean of the rows.
+        rng : numpy.random.Generator, optional
+            By default a new one with fresh entropy: two calls draw different numbers.
+        algorithm : Algorithm, optional
+            The algorithm in use; by default ``lam`` and ``beta`` are 1, and the master takes the mean.
+        state : dict of arrays, optional
+            Of an attack with ``begin``: what it keeps from round to round, changed in place.
+
+        Returns
+        -------
+        (q, d) array, a row per Byzantine worker; without ``byzantine`` (m, d) if ``sees == "own"``, else (1, d)
+        """
+        messages, x0 = checked(messages, x0)
+        rows = len(messages)
+        if byzantine is None:
+            self.spec(algorithm, rows, 0)  # a setting that names a worker names one of these
+            messages, byzantine = self._beside(messages)
+        attackers = check_workers(byzantine, "byzantine", len(messages))
+        about = {"x0": x0, "k": check_int(k, "k", low=0), "rng": check_rng(rng), "algorithm": algorithm}
+        if state is not None:
+            if not hasattr(self, "begin"):
+                raise TypeError(f"state: {type(self).__name__} keeps none")
+            about["state"] = state
+        made = self._forge(messages, byzantine=attackers, **about)
+        return made[:1] if len(messages) > rows else made
+
+    def _beside(self, rows: Array) -> tuple[Array, list[int]]:
+        """Messages and attackers where all that is known are honest rows."""
+        if not len(rows):
+            raise ValueError("messages: expected at least one row, got none")
+        if self.sees == "own":
+            return rows, list(range(len(rows)))
+        with np.errstate(all="ignore"):
+            mean = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        return np.vstack([rows, mean]), [len(rows)]
+
+    def _forge(
+        self, messages: Array, *, x0: Array, k: int, byzantine: list[int], rng: np.random.Generator, algorithm: Any
+    ) -> Array:
+        """The forged messages from arguments that were checked; an attack without a native form overrides it."""
+        out = np.empty((len(byzantine), messages.shape[1]), messages.dtype)
+        spec = self.spec(algorithm, len(messages), len(byzantine))
+        assert spec is not None
+        _core.attack_messages(spec, messages, byzantine, x0, k, drawn(rng), out, 1)
         return out
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, for a result's config."""
-        return {"name": type(self).__name__} | {name: describe(value) for name, value in settings_of(self).items()}
-
+        usual = {item.name: item.default for item in fields(self) if item.name in self._later}
+        given = {name: value for name, value in settings_of(self).items() if usual.get(name, ...) != value}
+        return {"name": type(self).__name__} | {name: describe(value) for name, value in given.items()}
 
 
 #: The built-in attacks by the name that command line and settings files use: "sign-flip" is ``SignFlip``.
@@ -90,19 +152,26 @@ def register(attack: _Class) -> _Class:
     return attack
 
 
-def checked(messages: Any, x0: Any, byzantine: Any) -> tuple[Array, Array, list[int]]:
-    """The arguments of an attack, checked by name; lists are taken too."""
+def checked(messages: Any, x0: Any) -> tuple[Array, Array]:
+    """Messages and model as arrays, checked by name; lists are taken too, and None is a model of zeros."""
     rows = as_float(messages, "messages")
     if rows.ndim != 2:
         raise ValueError(f"messages: expected shape (m, d), one row per worker, got {rows.shape}")
-    master = as_float(x0, "x0", rows.dtype)
+    master = np.zeros(rows.shape[1], rows.dtype) if x0 is None else as_float(x0, "x0", rows.dtype)
     if master.shape != rows.shape[1:]:
         raise ValueError(f"x0: expected shape {rows.shape[1:]}, got {master.shape}")
-    return rows, master, check_workers(byzantine, "byzantine", len(rows))
+    return rows, master
 
 
-def drawn(rng: Any) -> int:
-    """A key for the native generator, drawn from ``rng``."""
+def check_rng(rng: Any) -> np.random.Generator:
+    """``rng``, or a new generator with fresh entropy for None."""
+    if rng is None:
+        return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+    return rng
+
+
+def drawn(rng: np.random.Generator) -> int:
+    """A key for the native generator, drawn from ``rng``."""
     return int(rng.integers(2**63))

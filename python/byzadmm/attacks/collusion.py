@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -12,9 +11,9 @@ import numpy as np
 
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice, check_real
-from byzadmm.attacks.base import Attack, Searched, Spec, checked, register
+from byzadmm.attacks.base import Attack, Searched, Spec, register
 
-__all__ = ["ALIE", "InnerProduct", "MinMax"]
+__all__ = ["ALIE", "InnerProduct", "MinMax", "MinSum"]
 
 
 @register
@@ -70,9 +69,57 @@ class InnerProduct(Attack):
         return Spec("inner_product", self.eps)
 
 
+@dataclass(frozen=True)
+class _Farthest(Attack):
+    """``mean + factor gamma p`` from all attackers, with the largest ``gamma`` that a subclass permits."""
+
+    searched: ClassVar[Searched | None] = Searched("factor", 0.0, 2.0)
+
+    direction: str = "std"
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.direction, "direction", ("std", "unit", "sign"))
+        check_real(self.factor, "factor")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> None:
+        return None
+
+    def _forge(self, messages: Array, *, byzantine: list[int], **_: Any) -> Array:
+        regular = np.delete(messages, byzantine, axis=0).astype(np.float64)
+        if not len(regular):  # no message to imitate
+            return np.full((len(byzantine), messages.shape[1]), np.nan, messages.dtype)
+        with np.errstate(all="ignore"):  # the messages of a run that diverges
+            forged = self._forged(regular).astype(messages.dtype)
+        return np.repeat(forged[None], len(byzantine), axis=0)
+
+    def _forged(self, regular: Array) -> Array:
+        mean: Array = regular.mean(axis=0)
+        spread = regular - mean
+        size = np.abs(spread).max()
+        if not size > 0:
+            return mean
+        spread /= size  # so that no square overflows
+        if self.direction == "std":
+            p = -np.sqrt(np.mean(spread * spread, axis=0))
+        else:
+            p = -np.sign(mean) if self.direction == "sign" else -mean / max(np.abs(mean).max(), np.finfo(float).tiny)
+        length = np.linalg.norm(p)
+        if not length > 0:
+            return mean
+        p /= length
+        forged: Array = mean + self.factor * self._gamma(spread, p) * size * p
+        return forged
+
+    @staticmethod
+    def _gamma(spread: Array, p: Array) -> Any:
+        """How far along the unit vector ``p``, given the regular messages less their mean."""
+        raise NotImplementedError
+
+
 @register
 @dataclass(frozen=True)
-class MinMax(Attack):
+class MinMax(_Farthest):
     """The message farthest from the mean that is no farther from any regular message than two of those are apart.
 
     ``mean + factor gamma p`` from all attackers, with the largest ``gamma`` for which
@@ -100,49 +147,42 @@ class MinMax(Attack):
     Shejwalkar, Houmansadr, "Manipulating the Byzantine", NDSS 2021, section IV.
     """
 
-    searched: ClassVar[Searched | None] = Searched("factor", 0.0, 2.0)
-
-    direction: str = "std"
-    factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice(self.direction, "direction", ("std", "unit", "sign"))
-        check_real(self.factor, "factor")
-
-    def spec(self, algorithm: Any, m: int, q: int) -> None:
-        return None
-
-    def __call__(
-        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
-    ) -> Array:
-        messages, x0, byzantine = checked(messages, x0, byzantine)
-        regular = np.delete(messages, byzantine, axis=0).astype(np.float64)
-        if not len(regular):  # no message to imitate
-            return np.full((len(byzantine), messages.shape[1]), np.nan, messages.dtype)
-        with np.errstate(all="ignore"):  # the messages of a run that diverges
-            forged = self._forged(regular).astype(messages.dtype)
-        return np.repeat(forged[None], len(byzantine), axis=0)
-
-    def _forged(self, regular: Array) -> Array:
-        mean: Array = regular.mean(axis=0)
-        spread = regular - mean
-        size = np.abs(spread).max()
-        if not size > 0:
-            return mean
-        spread /= size  # so that no square overflows
-        if self.direction == "std":
-            p = -np.sqrt(np.mean(spread * spread, axis=0))
-        else:
-            p = -np.sign(mean) if self.direction == "sign" else -mean / max(np.abs(mean).max(), np.finfo(float).tiny)
-        length = np.linalg.norm(p)
-        if not length > 0:
-            return mean
-        p /= length
+    @staticmethod
+    def _gamma(spread: Array, p: Array) -> Any:
         gram = spread @ spread.T
         norms = np.diagonal(gram)
         # The widest pair is at least as wide as the longest row is long, so nothing cancels where it matters.
         widest = np.max(norms[:, None] + norms - 2 * gram)
         along = spread @ p
-        gamma = np.min(along + np.sqrt(along * along + np.maximum(widest - norms, 0)))
-        forged: Array = mean + self.factor * gamma * size * p
-        return forged
+        return np.min(along + np.sqrt(along * along + np.maximum(widest - norms, 0)))
+
+
+@register
+@dataclass(frozen=True)
+class MinSum(_Farthest):
+    """The message farthest from the mean whose squared distances to the regular ones add up to no more than theirs do.
+
+    ``mean + factor gamma p`` from all attackers, with the largest ``gamma`` for which
+    ``sum_i ||mean + gamma p - x_i||^2 <= max_j sum_i ||x_j - x_i||^2`` over the regular messages. As the ``x_i - mean``
+    add up to zero, that is ``gamma ||p|| = max_j ||x_j - mean||``. Directions as in :class:`MinMax`.
+
+    Parameters
+    ----------
+    direction : "std", "unit" or "sign"
+    factor : float
+        1 is the published attack; :class:`WorstCase` searches others.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks
+    >>> attacks.MinSum("unit")([[1.0, 0.0], [3.0, 0.0], [5.0, 0.0]]).tolist()
+    [[1.0, 0.0]]
+
+    References
+    ----------
+    Shejwalkar, Houmansadr, "Manipulating the Byzantine", NDSS 2021, section IV.
+    """
+
+    @staticmethod
+    def _gamma(spread: Array, p: Array) -> Any:
+        return np.linalg.norm(spread, axis=1).max()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.labels import check_mapping
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.attacks.base import Attack, Searched, Spec, register
 
@@ -15,6 +17,7 @@ __all__ = [
     "DualOscillation",
     "Duplicate",
     "Gaussian",
+    "Infinite",
     "LabelFlip",
     "LargeValue",
     "NonFinite",
@@ -28,18 +31,21 @@ __all__ = [
 @register
 @dataclass(frozen=True)
 class Gaussian(Attack):
-    """Independent ``N(0, std^2)`` in every element, fresh for every iteration and worker."""
+    """Independent ``N(mean, std^2)`` in every element, fresh for every iteration and worker."""
 
     sees: ClassVar[str] = "own"
     searched: ClassVar[Searched | None] = Searched("std", 0.0, 200.0)
+    _later: ClassVar[tuple[str, ...]] = ("mean",)
 
     std: float = 100.0
+    mean: float = 0.0
 
     def __post_init__(self) -> None:
         check_real(self.std, "std", low=0.0)
+        check_real(self.mean, "mean")
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
-        return Spec("gaussian", self.std)
+        return Spec("gaussian", self.std, shift=self.mean)
 
 
 @register
@@ -151,6 +157,27 @@ class NonFinite(Attack):
 
 @register
 @dataclass(frozen=True)
+class Infinite(Attack):
+    """``+inf`` in every element, or ``-inf`` with ``sign=-1``: the master eliminates its sender.
+
+    ADMM's master hears the dual that a worker forms of its model, and that of an infinite one is ``lam`` or ``-lam``:
+    legal, and nobody is eliminated.
+    """
+
+    sees: ClassVar[str] = "own"
+
+    sign: int = 1
+
+    def __post_init__(self) -> None:
+        if check_int(self.sign, "sign") not in (1, -1):
+            raise ValueError(f"sign: expected 1 or -1, got {self.sign}")
+
+    def spec(self, algorithm: Any, m: int, q: int) -> Spec:
+        return Spec("constant", self.sign * math.inf)
+
+
+@register
+@dataclass(frozen=True)
 class SameValue(Attack):
     """``v`` in every element."""
 
@@ -169,10 +196,31 @@ class SameValue(Attack):
 @register
 @dataclass(frozen=True)
 class LabelFlip(Attack):
-    """The honest message of a worker whose labels ``y`` are replaced by ``K - 1 - y``; needs a loss with labels."""
+    """The honest message of a worker whose labels ``y`` are replaced by ``mapping[y]``; needs a loss with labels.
+
+    Parameters
+    ----------
+    mapping : sequence of K labels, dict {old: new}, or None
+        The new label of each; those that a dict does not name stay. None is ``K - 1 - y``.
+
+    Examples
+    --------
+    >>> from byzadmm import attacks
+    >>> attacks.LabelFlip({7: 1}).describe()
+    {'name': 'LabelFlip', 'mapping': '{7: 1}'}
+    """
 
     sees: ClassVar[str] = "own"
     poisons_labels: ClassVar[bool] = True
+    _later: ClassVar[tuple[str, ...]] = ("mapping",)
+
+    mapping: Sequence[int] | Mapping[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mapping", check_mapping(self.mapping))
 
     def spec(self, algorithm: Any, m: int, q: int) -> Spec:
         return Spec("honest")
+
+    def _beside(self, rows: Array) -> tuple[Array, list[int]]:
+        raise TypeError("LabelFlip: changes the labels of workers in training, not their messages; use simulate")

@@ -13,8 +13,8 @@ import numpy as np
 from byzadmm import aggregators
 from byzadmm._internal.arrays import Array, as_float
 from byzadmm._internal.description import describe
-from byzadmm._internal.validation import check_choice, check_int, check_real
-from byzadmm.attacks.base import REGISTRY, Attack, Searched, checked, drawn, register
+from byzadmm._internal.validation import check_choice, check_int, check_real, check_workers
+from byzadmm.attacks.base import REGISTRY, Attack, Searched, check_rng, checked, drawn, register
 
 __all__ = ["WorstCase"]
 
@@ -42,13 +42,13 @@ class WorstCase(Attack):
     Parameters
     ----------
     family : str, class of an attack, or callable
-        "alie" (its ``z``), "inner-product" (``eps``), "sign-flip" (``scale``), "min-max" (``factor``), "same-value"
-        (``v``), "gaussian" (``std``); the class; or any function ``strength -> attack``, which needs ``low`` and
-        ``high``.
+        "alie" (its ``z``), "inner-product" (``eps``), "sign-flip" (``scale``), "min-max" and "min-sum"
+        (``factor``), "same-value" (``v``), "gaussian" (``std``); the class; or any function ``strength -> attack``,
+        which needs ``low`` and ``high``.
     rule : str, callable, list of them, or None
         The rule to harm, whatever :func:`byzadmm.aggregators.make` takes; the ``f`` of a name is the number of
         Byzantine workers.
-        None: the aggregation of the algorithm in use.
+        None: the aggregation of the algorithm in use, the mean where there is none.
     low, high : float
         Range of the strength. An end that is given is a bound; by default the family's range, which may grow.
     grid : int >= 2
@@ -94,16 +94,16 @@ class WorstCase(Attack):
             raise TypeError(f"family: expected it to make attacks, got {type(member).__name__}")
         if getattr(member, "sends", "message") != "message" or getattr(member, "poisons_labels", False):
             raise ValueError(f"family: {type(member).__name__} changes more than messages, which is not searched")
+        if hasattr(member, "begin"):
+            raise ValueError(f"family: {type(member).__name__} keeps a state, which is not searched")
 
     def spec(self, algorithm: Any, m: int, q: int) -> None:
         if self.rule is not None:
             aggregators.make(self.rule, f=q).check(m)
         return None
 
-    def __call__(
-        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
-    ) -> Array:
-        return self.search(messages, x0=x0, k=k, byzantine=byzantine, rng=rng, algorithm=algorithm)[1]
+    def _forge(self, messages: Array, **about: Any) -> Array:
+        return self.search(messages, **about)[1]
 
     def search(
         self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
@@ -119,8 +119,9 @@ class WorstCase(Attack):
         -------
         float and (q, d) array
         """
-        messages, x0, byzantine = checked(messages, x0, byzantine)
-        seed = drawn(rng)
+        messages, x0 = checked(messages, x0)
+        byzantine = check_workers(byzantine, "byzantine", len(messages))
+        seed = drawn(check_rng(rng))
         about: dict[str, Any] = {"x0": x0, "byzantine": byzantine, "algorithm": algorithm}
 
         def forged_by(strength: float) -> Array:
@@ -202,7 +203,8 @@ class WorstCase(Attack):
         -------
         float
         """
-        messages, x0, byzantine = checked(messages, x0, byzantine)
+        messages, x0 = checked(messages, x0)
+        byzantine = check_workers(byzantine, "byzantine", len(messages))
         return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm)(forged)
 
     def describe(self) -> dict[str, Any]:
@@ -239,9 +241,8 @@ class WorstCase(Attack):
     ) -> Callable[[Array], float]:
         if len(byzantine) == len(messages):
             raise ValueError("byzantine: expected at least one regular worker, got none")
-        chain = algorithm.combination()
-        if self.rule is not None:
-            chain = aggregators.make(self.rule, f=len(byzantine))
+        plainly = self.rule is not None or algorithm is None  # messages as they come
+        chain = aggregators.make(self.rule or "mean", f=len(byzantine)) if plainly else algorithm.combination()
         workers = np.arange(len(messages))
         # A user's function, or a rule that draws, is called as a copy, so that the master's own does not change.
         plain = all(
@@ -250,7 +251,7 @@ class WorstCase(Attack):
         )
 
         def received(sent: Array) -> Array:
-            return sent if self.rule is not None else algorithm.influence(sent, x0)
+            return sent if plainly else algorithm.influence(sent, x0)
 
         rows = received(messages)
         wanted = np.delete(rows, list(byzantine), axis=0).astype(np.float64).mean(axis=0)

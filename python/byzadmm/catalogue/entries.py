@@ -258,6 +258,7 @@ PARTITIONS: dict[str, Entry] = {
     "iid": Entry(partition.iid, {}, first_line(partition.iid)),
     "by-label": Entry(partition.by_label, {"per_label": 2}, first_line(partition.by_label)),
     "dirichlet": Entry(partition.dirichlet, {"alpha": 0.5}, first_line(partition.dirichlet)),
+    "gamma-similarity": Entry(partition.gamma_similarity, {"gamma": 0.5}, first_line(partition.gamma_similarity)),
 }
 
 #: Losses that a name stands for; they are made of a data set and its parts.

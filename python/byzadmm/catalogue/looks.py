@@ -131,10 +131,14 @@ def partition_label(text: str) -> str:
     >>> from byzadmm import catalogue
     >>> catalogue.partition_label("iid"), catalogue.partition_label("dirichlet:0.3")
     ('i.i.d.', 'Dirichlet(0.3)')
+    >>> catalogue.partition_label("gamma-similarity:0.5")
+    'gamma-similarity(0.5)'
     """
     name, given = parse(text, "partition", PARTITIONS)
-    if "alpha" in PARTITIONS[name].settings:
-        return f"Dirichlet({({**PARTITIONS[name].settings, **given})['alpha']:g})"
+    shown = {"alpha": "Dirichlet", "gamma": name}
+    for key, value in ({**PARTITIONS[name].settings, **given}).items():
+        if key in shown:
+            return f"{shown[key]}({value:g})"
     return {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
 
 
@@ -182,7 +186,7 @@ def describe_attack(attack: Callable[..., Any] | None) -> dict[str, Any] | None:
 
 
 def distinct_attacks(attacks: Sequence[Callable[..., Any] | None], name: Callable[[Any], str]) -> list[str]:
-    """The names of several attacks; those with the same name are told apart by their settings or by numbers.
+    """The names of several attacks; those with the same name are told apart by the settings that differ, or by numbers.
 
     Examples
     --------
@@ -191,10 +195,12 @@ def distinct_attacks(attacks: Sequence[Callable[..., Any] | None], name: Callabl
     ['gaussian (std=10)', 'gaussian (std=50)', 'none']
     """
     plain = [name(attack) for attack in attacks]
+    about = [describe_attack(attack) or {} for attack in attacks]
     names = []
-    for attack, text in zip(attacks, plain, strict=True):
-        settings = [f"{key}={value}" for key, value in (describe_attack(attack) or {}).items() if key != "name"]
-        names.append(f"{text} ({', '.join(settings)})" if plain.count(text) > 1 and settings else text)
+    for text, settings in zip(plain, about, strict=True):
+        alike = [other for other, same in zip(about, plain, strict=True) if same == text]
+        shown = [f"{key}={value}" for key, value in settings.items() if any(o.get(key) != value for o in alike)]
+        names.append(f"{text} ({', '.join(shown)})" if shown else text)
     return [
         f"{text} {names[:place].count(text) + 1}" if names.count(text) > 1 else text for place, text in enumerate(names)
     ]

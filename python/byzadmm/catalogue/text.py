@@ -74,9 +74,11 @@ def _settings(
     return settings
 
 
-def _number(text: str, what: str) -> int | float | str | None:
+def _number(text: str, what: str) -> int | float | str | tuple[int, ...] | None:
     if text.lower() == "none":
         return None
+    if re.fullmatch(r"\d+(/\d+)+", text):  # a list, such as mapping=1/0
+        return tuple(map(int, text.split("/")))
     for kind in (int, float):
         try:
             return kind(text)
@@ -94,7 +96,8 @@ def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Call
     Parameters
     ----------
     text : str
-        ``sign-flip``, ``gaussian:std=50``, ``my_attack.py:bias``, ``my_attack.py:Bias:size=2``.
+        ``sign-flip``, ``gaussian:std=50``, ``label-flip:mapping=1/2/0``, ``my_attack.py:bias``,
+        ``my_attack.py:Bias:size=2``.
     folder : path
         What ``FILE.py`` is relative to, by default the current one.
 
@@ -106,7 +109,7 @@ def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Call
     --------
     >>> from byzadmm import catalogue
     >>> catalogue.make_attack("gaussian:50")
-    Gaussian(std=50)
+    Gaussian(std=50, mean=0.0)
     """
     own = split_own(text)
     if own is not None:
@@ -127,7 +130,8 @@ def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows:
     Parameters
     ----------
     text : str
-        ``iid``, ``dirichlet:0.3``, ``by-label``; by default so many workers share a label that all are used.
+        ``iid``, ``dirichlet:0.3``, ``gamma-similarity:0.5``, ``by-label``; by default so many workers share a label
+        that all are used.
     dataset : Dataset
     n_workers, seed : int
     rows : index array, optional

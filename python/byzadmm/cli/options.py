@@ -40,7 +40,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "-q", "--n-byzantine", nargs="+", type=int, default=[8], metavar="Q", help="numbers of Byzantine workers (8)"
     )
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
-    what.add_argument("--partition", nargs="+", default=["iid"], help="iid, by-label or dirichlet:ALPHA (iid)")
+    what.add_argument(
+        "--partition", nargs="+", default=["iid"], help="iid, by-label, dirichlet:ALPHA or gamma-similarity:GAMMA (iid)"
+    )
     what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard")
     what.add_argument("--seed", type=int, default=seed, metavar="N", help=f"seed of partition and run ({seed})")
     what.add_argument("--data-dir", metavar="DIR", help="look for data here first")

@@ -78,7 +78,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             check_partitions,
             "iid",
             "string or list",
-            "iid, by-label, dirichlet:ALPHA",
+            "iid, by-label, dirichlet:ALPHA, gamma-similarity:GAMMA",
             "how samples are divided among workers; a plot for each of a list",
         ),
         "alpha": Key(

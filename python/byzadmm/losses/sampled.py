@@ -14,6 +14,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array, as_float, as_index, as_samples, checked_vector
+from byzadmm._internal.labels import mapped
 from byzadmm._internal.validation import check_int, check_real, check_threads, check_workers
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Samples
@@ -262,10 +263,15 @@ class SampledLoss:
 class LabeledLoss(SampledLoss):
     """Base of those whose targets are labels 0 to K - 1, which an attack can flip."""
 
-    def poisoned(self: _Labeled, workers: Iterable[int], mapping: None = None) -> _Labeled:
-        """The same with labels ``K - 1 - y`` for ``workers``."""
+    #: The new label of each for poisoned workers, int64 (K,).
+    _mapping: Array | None = None
+
+    def poisoned(self: _Labeled, workers: Iterable[int], mapping: Any = None) -> _Labeled:
+        """The same with labels ``K - 1 - y``, or ``mapping[y]`` (K labels, or a dict), for ``workers``."""
         settings: dict[str, Any] = {"threads": self.threads, "_poisoned": frozenset(workers)}
-        return type(self)(self.dataset, self.parts, self.batch_size, self.seed, **settings)
+        made = type(self)(self.dataset, self.parts, self.batch_size, self.seed, **settings)
+        made._mapping = mapped(mapping, self.dataset.n_classes)
+        return made
 
     def _targets(self, y: Any, name: str) -> Array:
         labels = super()._targets(y, name)
@@ -277,7 +283,7 @@ class LabeledLoss(SampledLoss):
 
     @cached_property
     def _flipped(self) -> Array:
-        return np.ascontiguousarray(self.dataset.n_classes - 1 - self._y) if self._poisoned else self._y
+        return self._y if self._mapping is None else self._mapping[self._y]
 
 
 def spread_rows(n: int) -> Array | None:

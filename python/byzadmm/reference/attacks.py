@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ __all__ = [
     "inner_product",
     "large_value",
     "min_max",
+    "min_sum",
     "same_value",
     "sign_flip",
     "small_value",
@@ -29,12 +31,12 @@ _ATTACK = 1  # first word of the streams of attacks, as in attacks.hpp
 Attack = Callable[[Array, Array, int, Sequence[int]], Array]
 
 
-def gaussian(std: float = 100.0, *, seed: int = 0) -> Attack:
-    """``N(0, std^2)`` per element from stream ``(1, worker, k)``."""
+def gaussian(std: float = 100.0, mean: float = 0.0, *, seed: int = 0) -> Attack:
+    """``N(mean, std^2)`` per element from stream ``(1, worker, k)``."""
 
     def attack(messages: Array, x0: Array, k: int, byzantine: Sequence[int]) -> Array:
         rows = [philox_normal(len(x0), seed=seed, stream=(_ATTACK, j, k), dtype=x0.dtype) for j in byzantine]
-        return std * np.stack(rows)
+        return std * np.stack(rows) + mean
 
     return attack
 
@@ -88,15 +90,25 @@ def inner_product(eps: float = 1.0) -> Attack:
 
 def min_max(direction: str = "std", factor: float = 1.0) -> Attack:
     """``mean + factor gamma p``, as far from regular messages as two of them are apart; ``gamma`` by bisection."""
+    return _farthest(direction, factor, lambda y, regular: max(np.linalg.norm(y - x) for x in regular))
+
+
+def min_sum(direction: str = "std", factor: float = 1.0) -> Attack:
+    """``mean + factor gamma p``, with squared distances to regular messages that add up to no more than theirs do."""
+    return _farthest(direction, factor, lambda y, regular: np.sum((y - regular) ** 2))
+
+
+def _farthest(direction: str, factor: float, reach: Callable[[Array, Array], Any]) -> Attack:
+    """The largest ``gamma`` for which the forged message reaches no farther than a regular one, by bisection."""
 
     def attack(messages: Array, x0: Array, k: int, byzantine: Sequence[int]) -> Array:
         regular = np.delete(messages, list(byzantine), axis=0)
         mean = regular.mean(axis=0)
         p = -{"std": regular.std(axis=0), "unit": mean, "sign": np.sign(mean)}[direction]
-        widest = max(np.linalg.norm(x - y) for x in regular for y in regular)
+        most = max(reach(y, regular) for y in regular)
 
         def fits(gamma: float) -> bool:
-            return bool(max(np.linalg.norm(mean + gamma * p - x) for x in regular) <= widest)
+            return bool(reach(mean + gamma * p, regular) <= most)
 
         low, high = 0.0, 1.0
         while p.any() and fits(high):

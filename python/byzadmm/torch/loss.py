@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from byzadmm._internal.arrays import Array, as_float, as_index
+from byzadmm._internal.arrays import Array, as_float
 from byzadmm._internal.description import describe
+from byzadmm._internal.labels import mapped
 from byzadmm._internal.validation import check_int, check_workers
 from byzadmm.datasets import Dataset
 from byzadmm.losses.sampled import check_parts, spread_rows
@@ -173,12 +174,10 @@ class ModuleLoss(OnSamples):
         return found
 
     def poisoned(self, workers: Iterable[int], mapping: Any = None) -> ModuleLoss:
-        """The same with labels ``K - 1 - y``, or ``mapping[y]``, for ``workers``."""
+        """The same with labels ``K - 1 - y``, or ``mapping[y]`` (K labels, or a dict), for ``workers``."""
         if self._kind == "real":
             raise ValueError("attack: label flipping needs targets that are labels; this module's targets are real")
-        new: Array = np.arange(self._labels)[::-1].copy() if mapping is None else as_index(mapping, "mapping")
-        if new.shape != (self._labels,) or new.min() < 0 or new.max() >= self._labels:
-            raise ValueError(f"mapping: expected {self._labels} labels in [0, {self._labels}), got {mapping!r}")
+        new = mapped(mapping, self._labels)
         flipped = frozenset(check_workers(workers, "workers", self.n_workers))
         made = copy.copy(self)
         made._batches = replace(self._batches, flipped=flipped, mapping=torch.from_numpy(new).to(self.device))

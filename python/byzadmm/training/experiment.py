@@ -163,7 +163,7 @@ class Experiment:
                         f"attack: {type(attack).__name__} needs a loss with labels, such as softmax and logistic; got "
                         f"{type(self.loss).__name__}"
                     )
-                self.loss = self.loss.poisoned(active, None)
+                self.loss = self.loss.poisoned(active, getattr(attack, "mapping", None))
             self.native_attack = attack.spec(algorithm, self.m, len(active))
         self.samples: Samples | None = getattr(self.loss, "samples", None)
         for name in algorithm.needs:
@@ -233,9 +233,9 @@ class Experiment:
                 if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
                     check_real(value, f"attack: {name}", dtype=self.dtype)
         # Made of the algorithm's settings.
-        strength = np.nan if self.native_attack is None else self.native_attack.value
-        if not np.isnan(strength):
-            check_real(strength, "attack: strength", dtype=self.dtype)
+        native = self.native_attack
+        if native is not None and native.kind != "constant":  # a constant is a setting, or not finite on purpose
+            check_real(native.value, "attack: strength", dtype=self.dtype)
 
     def _make_loss(self, dataset: Any, parts: Any, loss: Any) -> Any:
         if isinstance(loss, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array, as_float, checked_vector
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import State
-from byzadmm.attacks import HONEST, Attack
+from byzadmm.attacks import HONEST
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Workers", "held_by", "taken"]
 
 _USER_ATTACK = _core.PURPOSES.index("user_attack")
+_KEPT = "attack_"  # before the names of an attack's arrays in the workers' state
 
 
 class Group:
@@ -138,6 +139,7 @@ class Workers:
         self._state |= run.algorithm.forger_state(self.group, q)
         self._by_worker = of_workers.keys() - set(run.algorithm.whole)
         self._by_forger = self._state.keys() - of_workers.keys()
+        self._state |= _first_state(run) if self.byzantine else {}
         self._everyone = _Part(self, np.arange(run.m), self.group)
 
     def state(self) -> State:
@@ -170,7 +172,7 @@ class Workers:
         algorithm = self.run.algorithm
         messages = algorithm.answer(part.group, state, x0, k)
         if len(part.forging):
-            part.forge(*algorithm.shown(state, messages, k), x0, state["forged"])
+            part.forge(*algorithm.shown(state, messages, k), x0, state)
             direct = getattr(self.run.attack, "sends", "message") == algorithm.message and not part.alone
             messages[part.forging] = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
         return messages if len(part.own) == len(messages) else np.ascontiguousarray(messages[part.own])
@@ -203,12 +205,16 @@ class _Part:
         # Attacks address workers by their places among those that take part.
         self._byzantine: list[int] = np.searchsorted(drawn, attackers).tolist()
         self._attack = run.native_attack
+        self._called: Any = run.attack
         q = len(np.intersect1d(drawn, run.byzantine))
         self.alone = q == len(drawn) < run.m and getattr(run.attack, "sees", None) == "all"
         if self.alone:
             self._attack = HONEST
-        elif self._attack is not None and len(drawn) < run.m and isinstance(run.attack, Attack):
-            self._attack = run.attack.among(drawn.tolist()).spec(run.algorithm, len(drawn), q)
+        elif len(drawn) < run.m and hasattr(self._called, "among"):
+            following: Any = self._called
+            self._called = following.among(drawn.tolist())
+            if self._attack is not None:
+                self._attack = self._called.spec(run.algorithm, len(drawn), q)
         # A custom attack with sees="own" gets NaN in the other rows; a native one does not read them, so their memory
         # is never touched.
         self._places = np.searchsorted(drawn, here)
@@ -218,25 +224,46 @@ class _Part:
             if self._attack is None:
                 self._all_rows[:] = np.nan
 
-    def forge(self, honest: Array, k: int, x0: Array, out: Array) -> None:
-        """Forged messages of index ``k`` into ``out``, from the honest messages of the group."""
-        run = self.run
+    def forge(self, honest: Array, k: int, x0: Array, state: State) -> None:
+        """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group."""
+        run, out = self.run, state["forged"]
         if self._all_rows is not None:
             self._all_rows[self._places] = honest
             honest = self._all_rows
         if self._attack is not None:
             _core.attack_messages(self._attack, honest, self._byzantine, x0, k, run.seed, out, run.threads)
             return
-        assert run.attack is not None
         rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, k]))
-        made = run.attack(
-            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self._byzantine), rng=rng, algorithm=run.algorithm
-        )
-        messages = as_float(made, "attack")
+        given: dict[str, Any] = {"x0": x0.copy(), "k": k, "byzantine": list(self._byzantine), "rng": rng}
+        kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
+        if hasattr(run.attack, "begin"):
+            given["state"] = {name.removeprefix(_KEPT): array for name, array in kept.items()}
+        messages = as_float(self._called(honest.copy(), algorithm=run.algorithm, **given), "attack")
+        for name, array in kept.items():
+            new = np.asarray(given["state"].get(name.removeprefix(_KEPT)))  # it may have a new array in its place
+            if new.shape != array.shape:
+                expected = f"{name.removeprefix(_KEPT)} of shape {array.shape}"
+                raise ValueError(f"attack: expected state {expected}, got {new.shape}")
+            np.copyto(array, new, casting="same_kind")
         if messages.shape != out.shape:
             raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
         with np.errstate(over="ignore"):
             out[:] = messages
+
+
+def _first_state(run: Experiment) -> State:
+    """What an attack that keeps a state starts with."""
+    begin = getattr(run.attack, "begin", None)
+    if run.native_attack is not None or begin is None:
+        return {}
+    made = begin(run.m, run.d, run.dtype)
+    if not isinstance(made, Mapping):
+        raise TypeError(f"attack.begin: expected a dict of arrays, got {type(made).__name__}")
+    state = {f"{_KEPT}{name}": np.array(array) for name, array in made.items()}
+    for name, array in state.items():
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"attack.begin: expected numbers, got {array.dtype} for {name.removeprefix(_KEPT)}")
+    return state
 
 
 def taken(state: State, name: str, old: Array) -> Array:
