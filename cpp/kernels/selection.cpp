@@ -14,6 +14,7 @@ void fill_selection(Kernels<T>& k) {
   k.medoid = medoid<T>;
   k.neighbor_means = neighbor_means<T>;
   k.centered_clip = centered_clip<T>;
+  k.lengths = lengths<T>;
   k.clip = clip<T>;
 }
 

@@ -34,6 +34,7 @@ struct Kernels {
   bool (*mean)(Rows<T>, const double* weight, T* out, int threads);
   bool (*median)(Rows<T>, Even, T* out, int threads);
   bool (*trimmed_mean)(Rows<T>, index_t f, T* out, int threads);
+  bool (*sign_majority)(Rows<T>, T* out, int threads);
   void (*closest_mean)(Rows<T>, const T* center, index_t k, T* out, int threads);
   void (*weighted_median)(Rows<T>, const double* weight, Even, T* out, int threads);
   void (*weighted_trimmed_mean)(Rows<T>, const double* weight, double cut, T* out, int threads);
@@ -47,7 +48,8 @@ struct Kernels {
   index_t (*medoid)(Rows<T>, const SquaredDistances&, const double* weight, double* score, int threads);
   void (*neighbor_means)(Rows<T>, const index_t* neighbor, index_t count, index_t size, T* out, int threads);
   void (*centered_clip)(Rows<T>, double tau, int n_iter, T* v, double* factor, int threads);
-  void (*clip)(Rows<T>, double max_norm, T* out, double* norm, int threads);
+  void (*lengths)(Rows<T>, const T* center, double* mantissa, std::int32_t* exponent, int threads);
+  void (*clip)(Rows<T>, double max_norm, int exponent, T* out, double* norm, int threads);
 
   // steps
   void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,

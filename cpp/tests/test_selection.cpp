@@ -207,7 +207,7 @@ void test_clipping() {
       const double tau = 0.5 * std::sqrt(static_cast<double>(d));
       Buffer<T> clipped(n * d), v(d);
       Buffer<double> norm(n), factor(n), plain(d);
-      clip<T>(x.view(), tau, clipped.get(), norm.get(), 2);
+      clip<T>(x.view(), tau, 0, clipped.get(), norm.get(), 2);
       bool ok = true;
       for (index_t i = 0; i < n; ++i) {
         double square = 0;

@@ -194,7 +194,7 @@ def test_trap_10_one_poisoned_row_poisons_nothing(rule: str, poison: float) -> N
     result, info = getattr(aggregate, rule)(X, **settings, return_info=True)
     assert np.isfinite(result).all()
     assert info.excluded.tolist() == [3]
-    fewer = {**settings, "f": settings["f"] - 1} if "f" in settings else settings
+    fewer = {key: value - 1 if key in ("f", "pivot") else value for key, value in settings.items()}
     assert np.array_equal(result, getattr(aggregate, rule)(np.delete(X, 3, axis=0), **fewer))
 
 

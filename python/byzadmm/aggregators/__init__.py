@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from byzadmm.aggregate._registry import RULES as _RULES
 from byzadmm.aggregators.chain import Chain, make
+from byzadmm.aggregators.chain import reach as reach
 from byzadmm.aggregators.configured import NAMED as NAMED
 from byzadmm.aggregators.configured import PRE_AGGREGATORS, RULES, Aggregator, add
 

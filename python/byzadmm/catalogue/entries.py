@@ -38,7 +38,7 @@ __all__ = [
 REQUIRED: Any = MISSING
 
 # Fields of a rule that are no settings of text: arrays, generators, and what a run decides.
-_NOT_SETTINGS = ("center", "nonfinite", "rng", "weights")
+_NOT_SETTINGS = ("center", "nonfinite", "permutation", "rng", "weights")
 
 
 def hyphenated(name: str) -> str:
