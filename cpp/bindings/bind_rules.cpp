@@ -191,6 +191,24 @@ void bind_by_distances(py::module_& m) {
       },
       "squared"_a, "exponent"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
   m.def(
+      "top_eigenvector",
+      [](const py::array& symmetric) {
+        require_dims(symmetric, "symmetric", 2);
+        const index_t n = symmetric.shape(0);
+        if (n == 0) nothing_in("symmetric", "row", "none");
+        const double* from = require<double>(symmetric, "symmetric", {n, n});
+        std::vector<double> copy(from, from + n * n);
+        py::array_t<double> vector(n);
+        double* to = vector.mutable_data();
+        double value = 0;
+        {
+          const Unlocked unlocked;
+          value = table().top_eigenvector(copy.data(), n, to);
+        }
+        return py::make_tuple(value, vector);
+      },
+      "symmetric"_a, "(largest eigenvalue, its eigenvector) of a finite symmetric matrix of about unit size.");
+  m.def(
       "medoid",
       [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,
          const py::object& keep, int threads) {

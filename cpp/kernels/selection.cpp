@@ -4,6 +4,7 @@
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/top_eigenvector.hpp"
 #include "table.hpp"
 
 namespace byzadmm {
@@ -24,6 +25,7 @@ template void fill_selection(Kernels<double>&);
 void fill_selection(Table& table) {
   table.krum_scores = krum_scores;
   table.bulyan_choice = bulyan_choice;
+  table.top_eigenvector = top_eigenvector;
 }
 
 }  // namespace byzadmm

@@ -57,6 +57,7 @@ def krum_scores(
 def bulyan_choice(
     squared: NDArray[np.float64], exponent: _Exponents, f: int, count: int
 ) -> NDArray[np.int64]: ...
+def top_eigenvector(symmetric: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]: ...
 def medoid(
     X: _Rows,
     squared: NDArray[np.float64],

@@ -275,9 +275,12 @@ def test_trap_14_mixed_precision_is_computed_in_the_wider_type() -> None:
 
 def test_trap_15_no_global_random_state() -> None:
     X = np.random.default_rng(15).standard_normal((12, 5))
-    generator = np.random.default_rng(3)
-    assert np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
-    assert not np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
+    drawing: list[tuple[str, dict[str, Any]]] = [("bucketing", {"s": 2}), ("resampling", {"s": 2})]
+    drawing += [("dnc", {"f": 5, "coordinates": 2})]
+    for name, settings in drawing:
+        rule, generator = getattr(aggregate, name), np.random.default_rng(3)
+        assert np.array_equal(rule(X, rng=3, **settings), rule(X, rng=generator, **settings)), name
+        assert not np.array_equal(rule(X, rng=3, **settings), rule(X, rng=generator, **settings)), name
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     for rule in ALL_RULES:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import aggregate
+from byzadmm import _core, aggregate
 from byzadmm import reference as ref
 from support.arrays import same_bits
 
@@ -186,6 +186,25 @@ def test_dnc_refuses() -> None:
     for name in ("iterations", "coordinates"):
         with pytest.raises(ValueError, match=f"^{name}: expected an integer >= 1, got 0$"):
             aggregate.dnc(X, f=2, rng=0, **{name: 0})
+
+
+def test_the_top_eigenvector() -> None:
+    rng = np.random.default_rng(6)
+    for n in (*range(1, 12), 40, 150):
+        for rank in {1, (n + 1) // 2, n}:
+            rows = rng.normal(size=(n, rank))
+            A = np.ascontiguousarray(rows @ rows.T / n)
+            value, vector = _core.top_eigenvector(A)
+            assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=1e-13), (n, rank)
+            assert np.linalg.norm(vector) == pytest.approx(1.0, rel=1e-14), (n, rank)
+            np.testing.assert_allclose(A @ vector, value * vector, atol=1e-13 * value, err_msg=f"{n} {rank}")
+    # Equal eigenvalues, a matrix that is diagonal already, blocks, one whose top vector is zero almost everywhere.
+    blocks = np.kron(np.diag([1.0, 3.0, 2.0]), np.ones((4, 4)))
+    for A in (np.eye(5), np.zeros((4, 4)), np.diag([1.0, 3.0, 2.0, 3.0]), blocks, -np.eye(3), -blocks):
+        value, vector = _core.top_eigenvector(A)
+        assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], abs=1e-14)
+        assert np.linalg.norm(vector) == pytest.approx(1.0)
+        np.testing.assert_allclose(A @ vector, value * vector, atol=1e-13)
 
 
 def test_equal_rows_have_equal_scores() -> None:

@@ -227,8 +227,8 @@ def _scores(rows: list[Any], threads: int) -> Wide:
             D = np.ldexp(np.frexp(D)[0], power - unit)
     means = D.mean(axis=1)
     products = -0.5 * (D - means[:, None] - means[None, :] + means.mean())
-    values, vectors = np.linalg.eigh(products)
+    value, vector = _core.top_eigenvector(products)
     # A row at a time, so that equal rows have equal scores.
-    along = (products * vectors[:, -1]).sum(axis=1)
-    score[~bad] = along**2 / values[-1] if values[-1] > 0 else 0.0
+    along = (products * vector).sum(axis=1)
+    score[~bad] = along**2 / value if value > 0 else 0.0
     return Wide(score, np.full(len(bad), unit, np.int32))
