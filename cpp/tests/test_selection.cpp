@@ -227,7 +227,7 @@ void test_clipping() {
         double square = 0;
         for (index_t j = 0; j < d; ++j)
           square += std::pow(static_cast<double>(x.row[i][j]) - static_cast<double>(x.row[n - 1][j]), 2);
-        ok = ok && close(std::ldexp(factor[i], exponent[i]), std::sqrt(square), 40 * kEps<T>);
+        ok = ok && close(std::ldexp(factor[i], exponent[i]) / std::sqrt(square), 1.0, 40 * kEps<T>);
       }
       check(ok, "lengths " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
       centered_clip<T>(x.view(), tau, 3, v.get(), factor.get(), 2);

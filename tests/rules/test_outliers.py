@@ -198,9 +198,9 @@ def test_the_top_eigenvector() -> None:
             assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=1e-13), (n, rank)
             assert np.linalg.norm(vector) == pytest.approx(1.0, rel=1e-14), (n, rank)
             np.testing.assert_allclose(A @ vector, value * vector, atol=1e-13 * value, err_msg=f"{n} {rank}")
-    # Equal eigenvalues, a matrix that is diagonal already, blocks, one whose top vector is zero almost everywhere.
-    blocks = np.kron(np.diag([1.0, 3.0, 2.0]), np.ones((4, 4)))
-    for A in (np.eye(5), np.zeros((4, 4)), np.diag([1.0, 3.0, 2.0, 3.0]), blocks, -np.eye(3), -blocks):
+    # Equal eigenvalues, a matrix that is diagonal already, entries whose squares vanish, blocks.
+    blocks, vanishing = np.kron(np.diag([1.0, 3.0, 2.0]), np.ones((4, 4))), np.diag([3.0, 2.0, 1.0, 1.0, 1.0]) + 1e-160
+    for A in (np.eye(5), np.zeros((4, 4)), np.diag([1.0, 3.0, 2.0, 3.0]), vanishing, blocks, -np.eye(3), -blocks):
         value, vector = _core.top_eigenvector(A)
         assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], abs=1e-14)
         assert np.linalg.norm(vector) == pytest.approx(1.0)

@@ -97,6 +97,7 @@ BYZ_NOINLINE inline double top_eigenvector(double* a, index_t n, double* v) {
   Tridiagonal t{std::vector<double>(size), std::vector<double>(size)};
   std::vector<double> scale(size), p(size);
   const auto row = [=](index_t i) { return a + i * n; };
+  constexpr double kNothing = 1e-200;  // a square beside those of a matrix of unit size; 2 / kNothing is finite
   // Step k reflects the entries of row k beyond its diagonal onto the first of them. The reflection stays in row k.
   for (index_t k = 0; k + 2 < n; ++k) {
     check_stop();
@@ -104,7 +105,7 @@ BYZ_NOINLINE inline double top_eigenvector(double* a, index_t n, double* v) {
     double* u = row(k) + k + 1;
     const double rest = dot(u + 1, u + 1, count - 1), length = std::sqrt(u[0] * u[0] + rest);
     t.diagonal[k] = row(k)[k];
-    if (rest == 0) {
+    if (rest < kNothing) {
       t.beside[k] = u[0];
       continue;
     }
