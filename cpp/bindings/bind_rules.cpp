@@ -49,6 +49,16 @@ void bind_coordinatewise(py::module_& m) {
       },
       "X"_a, "out"_a, "f"_a, "keep"_a, "threads"_a, "Column-wise trimmed mean into out; True if a sum was not finite.");
   m.def(
+      "sign_majority",
+      [](const py::object& x, const py::array& out, const py::object& keep, int threads) {
+        return on_rows(x, keep, [&](const auto& rows) {
+          auto* to = rows.into(out);
+          return rows.run(threads, rows.size(),
+                          [&](auto& k, auto all, int team) { return k.sign_majority(all, to, team); });
+        });
+      },
+      "X"_a, "out"_a, "keep"_a, "threads"_a, "Column-wise majority of signs into out; True if a number is not finite.");
+  m.def(
       "closest_mean",
       [](const py::object& x, const py::array& out, const py::array& center, index_t k, const py::object& keep,
          int threads) {
@@ -181,6 +191,24 @@ void bind_by_distances(py::module_& m) {
       },
       "squared"_a, "exponent"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
   m.def(
+      "top_eigenvector",
+      [](const py::array& symmetric) {
+        require_dims(symmetric, "symmetric", 2);
+        const index_t n = symmetric.shape(0);
+        if (n == 0) nothing_in("symmetric", "row", "none");
+        const double* from = require<double>(symmetric, "symmetric", {n, n});
+        std::vector<double> copy(from, from + n * n);
+        py::array_t<double> vector(n);
+        double* to = vector.mutable_data();
+        double value = 0;
+        {
+          const Unlocked unlocked;
+          value = table().top_eigenvector(copy.data(), n, to);
+        }
+        return py::make_tuple(value, vector);
+      },
+      "symmetric"_a, "(largest eigenvalue, its eigenvector) of a finite symmetric matrix of about unit size.");
+  m.def(
       "medoid",
       [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,
          const py::object& keep, int threads) {
@@ -230,18 +258,35 @@ void bind_clipping_and_mixing(py::module_& m) {
       "X"_a, "out"_a, "tau"_a, "n_iter"_a, "keep"_a, "threads"_a,
       "out holds the center and then the result; the last factors.");
   m.def(
+      "lengths",
+      [](const py::object& x, const py::object& center, int threads) {
+        return on_rows(x, py::none(), [&](const auto& rows) {
+          const auto* from = rows.center(center);
+          py::array_t<double> mantissa(rows.n());
+          py::array_t<std::int32_t> exponent(rows.n());
+          double* to = mantissa.mutable_data();
+          std::int32_t* power = exponent.mutable_data();
+          rows.run(threads, rows.size(), [&](auto& k, auto all, int team) { k.lengths(all, from, to, power, team); });
+          return py::make_tuple(mantissa, exponent);
+        });
+      },
+      "X"_a, "center"_a, "threads"_a,
+      "(mantissas, exponents of 2) of the distances from center, or from 0; infinite for a row that is not finite.");
+  m.def(
       "clip",
-      [](const py::object& x, const py::array& out, double max_norm, const py::object& keep, int threads) {
+      [](const py::object& x, const py::array& out, double max_norm, int exponent, const py::object& keep,
+         int threads) {
         return on_rows(x, keep, [&](const auto& rows) {
           auto* to = rows.into(out, rows.n());
           py::array_t<double> norm(rows.n());
           double* lengths = norm.mutable_data();
           rows.run(threads, 2 * rows.size(),
-                   [&](auto& k, auto all, int team) { k.clip(all, max_norm, to, lengths, team); });
+                   [&](auto& k, auto all, int team) { k.clip(all, max_norm, exponent, to, lengths, team); });
           return norm;
         });
       },
-      "X"_a, "out"_a, "max_norm"_a, "keep"_a, "threads"_a, "Rows shortened to max_norm into out; their norms before.");
+      "X"_a, "out"_a, "max_norm"_a, "exponent"_a, "keep"_a, "threads"_a,
+      "Rows shortened to max_norm * 2^exponent into out; their norms before.");
 }
 
 }  // namespace

@@ -33,6 +33,11 @@ class RowCall {
   index_t n() const { return static_cast<index_t>(row_.size()); }
   index_t d() const { return d_; }
 
+  /// A point (d), or nullptr for None.
+  const T* center(const py::object& point) const {
+    return point.is_none() ? nullptr : require<T>(as_array(point, "center"), "center", {d_});
+  }
+
   /// The memory of an output: (d), or (rows, d).
   T* into(const py::array& out) const { return require_out<T>(out, "out", {d_}); }
   T* into(const py::array& out, index_t rows) const { return require_out<T>(out, "out", {rows, d_}); }

@@ -2,6 +2,7 @@
 #include "byzadmm/closest.hpp"
 #include "byzadmm/mean.hpp"
 #include "byzadmm/median.hpp"
+#include "byzadmm/sign_majority.hpp"
 #include "byzadmm/weighted.hpp"
 #include "table.hpp"
 
@@ -19,6 +20,7 @@ void fill_coordinatewise(Kernels<T>& k) {
   k.mean = mean<T>;
   k.median = median<T>;
   k.trimmed_mean = trimmed_mean<T>;
+  k.sign_majority = sign_majority<T>;
   k.closest_mean = closest_mean<T>;
   k.weighted_median = weighted_median<T>;
   k.weighted_trimmed_mean = weighted_trimmed_mean<T>;

@@ -4,6 +4,7 @@
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/top_eigenvector.hpp"
 #include "table.hpp"
 
 namespace byzadmm {
@@ -14,6 +15,7 @@ void fill_selection(Kernels<T>& k) {
   k.medoid = medoid<T>;
   k.neighbor_means = neighbor_means<T>;
   k.centered_clip = centered_clip<T>;
+  k.lengths = lengths<T>;
   k.clip = clip<T>;
 }
 
@@ -23,6 +25,7 @@ template void fill_selection(Kernels<double>&);
 void fill_selection(Table& table) {
   table.krum_scores = krum_scores;
   table.bulyan_choice = bulyan_choice;
+  table.top_eigenvector = top_eigenvector;
 }
 
 }  // namespace byzadmm

@@ -34,6 +34,7 @@ struct Kernels {
   bool (*mean)(Rows<T>, const double* weight, T* out, int threads);
   bool (*median)(Rows<T>, Even, T* out, int threads);
   bool (*trimmed_mean)(Rows<T>, index_t f, T* out, int threads);
+  bool (*sign_majority)(Rows<T>, T* out, int threads);
   void (*closest_mean)(Rows<T>, const T* center, index_t k, T* out, int threads);
   void (*weighted_median)(Rows<T>, const double* weight, Even, T* out, int threads);
   void (*weighted_trimmed_mean)(Rows<T>, const double* weight, double cut, T* out, int threads);
@@ -47,7 +48,8 @@ struct Kernels {
   index_t (*medoid)(Rows<T>, const SquaredDistances&, const double* weight, double* score, int threads);
   void (*neighbor_means)(Rows<T>, const index_t* neighbor, index_t count, index_t size, T* out, int threads);
   void (*centered_clip)(Rows<T>, double tau, int n_iter, T* v, double* factor, int threads);
-  void (*clip)(Rows<T>, double max_norm, T* out, double* norm, int threads);
+  void (*lengths)(Rows<T>, const T* center, double* mantissa, std::int32_t* exponent, int threads);
+  void (*clip)(Rows<T>, double max_norm, int exponent, T* out, double* norm, int threads);
 
   // steps
   void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,
@@ -94,6 +96,7 @@ struct Table {
   void (*krum_scores)(const SquaredDistances&, index_t neighbors, const double* weight, double mass, double* score,
                       std::int32_t* exponent, int threads);
   void (*bulyan_choice)(const SquaredDistances&, index_t f, index_t count, index_t* chosen);
+  double (*top_eigenvector)(double* a, index_t n, double* v);
   void (*philox_integers)(const Stream&, std::uint64_t high, std::int64_t* out, index_t size);
 
   // threads (parallel.hpp): each module of kernels has a state of its own

@@ -7,6 +7,8 @@
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/sign_majority.hpp"
+#include "byzadmm/top_eigenvector.hpp"
 #include "support.hpp"
 
 namespace byzadmm::tests {
@@ -207,7 +209,7 @@ void test_clipping() {
       const double tau = 0.5 * std::sqrt(static_cast<double>(d));
       Buffer<T> clipped(n * d), v(d);
       Buffer<double> norm(n), factor(n), plain(d);
-      clip<T>(x.view(), tau, clipped.get(), norm.get(), 2);
+      clip<T>(x.view(), tau, 0, clipped.get(), norm.get(), 2);
       bool ok = true;
       for (index_t i = 0; i < n; ++i) {
         double square = 0;
@@ -218,6 +220,16 @@ void test_clipping() {
                close(static_cast<double>(clipped[i * d + j]), shrink * static_cast<double>(x.row[i][j]), 40 * kEps<T>);
       }
       check(ok, "clip " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+      Buffer<std::int32_t> exponent(n);
+      lengths<T>(x.view(), x.row[n - 1].get(), factor.get(), exponent.get(), 2);
+      ok = factor[n - 1] == 0 && exponent[n - 1] == Wide::kZero;
+      for (index_t i = 0; i < n - 1; ++i) {
+        double square = 0;
+        for (index_t j = 0; j < d; ++j)
+          square += std::pow(static_cast<double>(x.row[i][j]) - static_cast<double>(x.row[n - 1][j]), 2);
+        ok = ok && close(std::ldexp(factor[i], exponent[i]) / std::sqrt(square), 1.0, 40 * kEps<T>);
+      }
+      check(ok, "lengths " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
       centered_clip<T>(x.view(), tau, 3, v.get(), factor.get(), 2);
       for (int iteration = 0; iteration < 3; ++iteration) {
         Buffer<double> move(d);
@@ -235,6 +247,46 @@ void test_clipping() {
     }
 }
 
+template <class T>
+void test_sign_majority() {
+  for (const index_t n : {1, 4, 7})
+    for (const index_t d : {1, 511, 1100}) {
+      RowBuffers<T> x(n, d);
+      Buffer<T> out(d);
+      bool ok = !sign_majority<T>(x.view(), out.get(), 2);
+      for (index_t j = 0; j < d; ++j) {
+        int votes = 0;
+        for (index_t i = 0; i < n; ++i) votes += (x.row[i][j] > 0) - (x.row[i][j] < 0);
+        ok = ok && out[j] == static_cast<T>((votes > 0) - (votes < 0));
+      }
+      check(ok, "sign_majority " + name_of<T>() + " n=" + std::to_string(n) + " d=" + std::to_string(d));
+    }
+}
+
+void test_top_eigenvector() {
+  for (const index_t n : {1, 2, 3, 10, 33}) {
+    const RowBuffers<double> x(n, 4);
+    Buffer<double> a(n * n), copy(n * n), v(n);
+    for (index_t i = 0; i < n; ++i)
+      for (index_t k = 0; k < n; ++k) {
+        for (index_t j = 0; j < 4; ++j) a[i * n + k] += x.row[i][j] * x.row[k][j];
+        copy[i * n + k] = a[i * n + k];
+      }
+    const double value = top_eigenvector(copy.get(), n, v.get());
+    double length = 0, largest = 0;
+    bool ok = true;
+    for (index_t i = 0; i < n; ++i) {
+      double product = 0;
+      for (index_t k = 0; k < n; ++k) product += a[i * n + k] * v[k];
+      ok = ok && std::fabs(product - value * v[i]) <= 1e-13 * value;
+      length += v[i] * v[i];
+      largest = std::max(largest, a[i * n + i]);
+    }
+    check(ok && std::fabs(length - 1) < 1e-13 && value >= largest * (1 - 1e-14),
+          "top_eigenvector n=" + std::to_string(n));
+  }
+}
+
 }  // namespace
 
 void test_selection() {
@@ -248,6 +300,9 @@ void test_selection() {
   test_means_of_some<double>();
   test_clipping<float>();
   test_clipping<double>();
+  test_sign_majority<float>();
+  test_sign_majority<double>();
+  test_top_eigenvector();
 }
 
 }  // namespace byzadmm::tests

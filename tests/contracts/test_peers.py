@@ -194,7 +194,7 @@ def test_trap_10_one_poisoned_row_poisons_nothing(rule: str, poison: float) -> N
     result, info = getattr(aggregate, rule)(X, **settings, return_info=True)
     assert np.isfinite(result).all()
     assert info.excluded.tolist() == [3]
-    fewer = {**settings, "f": settings["f"] - 1} if "f" in settings else settings
+    fewer = {key: value - 1 if key in ("f", "pivot") else value for key, value in settings.items()}
     assert np.array_equal(result, getattr(aggregate, rule)(np.delete(X, 3, axis=0), **fewer))
 
 
@@ -275,9 +275,12 @@ def test_trap_14_mixed_precision_is_computed_in_the_wider_type() -> None:
 
 def test_trap_15_no_global_random_state() -> None:
     X = np.random.default_rng(15).standard_normal((12, 5))
-    generator = np.random.default_rng(3)
-    assert np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
-    assert not np.array_equal(aggregate.bucketing(X, s=2, rng=3), aggregate.bucketing(X, s=2, rng=generator))
+    drawing: list[tuple[str, dict[str, Any]]] = [("bucketing", {"s": 2}), ("resampling", {"s": 2})]
+    drawing += [("dnc", {"f": 5, "coordinates": 2})]
+    for name, settings in drawing:
+        rule, generator = getattr(aggregate, name), np.random.default_rng(3)
+        assert np.array_equal(rule(X, rng=3, **settings), rule(X, rng=generator, **settings)), name
+        assert not np.array_equal(rule(X, rng=3, **settings), rule(X, rng=generator, **settings)), name
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     for rule in ALL_RULES:

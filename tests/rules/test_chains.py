@@ -91,7 +91,7 @@ def test_a_chain_is_its_links_in_order() -> None:
 @pytest.mark.parametrize(
     ("rule", "error", "message"),
     [
-        ("krumm", ValueError, "rule: expected one of mean, median, .*, clip, or a callable; got 'krumm'"),
+        ("krumm", ValueError, "rule: expected one of mean, median, .*, arc, or a callable; got 'krumm'"),
         ("", ValueError, "rule: expected one of .* got ''"),
         ("nnm+", ValueError, "rule: expected one of .* got ''"),
         ("clip+median", ValueError, r"rule: clip needs max_norm; give it as aggregators.Clipping\(max_norm=...\)"),
@@ -150,7 +150,7 @@ def test_one_spelling_in_the_settings() -> None:
     rules = ["nnm+Krum", ["NNM", "krum"], ("nearest-neighbor-mixing", "krum")]
     assert {SGD(rule=rule, f=1).rule for rule in rules} == {"nearest_neighbor_mixing+krum"}
     mixed = SGD(rule=["nnm", Bucketing(s=3), aggregate.median], f=1)
-    described = ["nnm", "Bucketing(nonfinite='exclude', s=3, rng=None)", "median"]
+    described = ["nnm", "Bucketing(nonfinite='exclude', s=3, rng=None, permutation=None)", "median"]
     assert mixed.describe()["rule"] == described
     assert hash(mixed) == hash(SGD(rule=("nnm", Bucketing(s=3), aggregate.median), f=1))
 

@@ -164,18 +164,21 @@ def test_subnormals_are_neither_flushed_nor_rounded_away(name: str, dtype: str) 
     assert got.tolist() == [float(2 * tiny)] * 3
 
 
-@pytest.mark.parametrize("rule", [r for r in ALL_RULES if r != "bucketing"])
+@pytest.mark.parametrize("rule", [r for r in ALL_RULES if r not in ("bucketing", "resampling")])
 def test_order_of_the_rows_does_not_matter(rule: str) -> None:
     X = normal(15, 33, 1)
     order = np.random.default_rng(2).permutation(15)
     settings = settings_for(rule, 15)
     assert settings is not None
-    plain, moved = apply(rule, X, **settings), apply(rule, X[order], **settings)
+    plain = apply(rule, X, **settings)
+    if "pivot" in settings:
+        settings["pivot"] = int(np.flatnonzero(order == settings["pivot"])[0])
+    moved = apply(rule, X[order], **settings)
     expected = plain[order] if rule in aggregators.PRE_AGGREGATORS else plain
     np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("rule", [r for r in ALL_RULES if r != "clip"])
+@pytest.mark.parametrize("rule", [r for r in ALL_RULES if r not in ("arc", "cge", "clip", "sign_majority")])
 def test_a_shift_shifts_and_a_scale_scales(rule: str) -> None:
     X = normal(15, 33, 3)
     settings = settings_for(rule, 15)
@@ -199,6 +202,7 @@ def test_the_largest_legal_minority_moves_it_little(rule: str, forged: float, n:
     X = normal(n, 12, 7) + 3.0
     X[n - f :] = forged
     settings: Settings = {"tau": 1.0, "n_iter": 20} if rule == "centered_clip" else settings_for(rule, n) or {}
+    settings |= {"pivot": 0} if "pivot" in settings else {}
     honest = X[: n - f]
     result = apply(rule, X, **settings)
     center = honest.mean(axis=0)

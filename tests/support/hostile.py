@@ -163,6 +163,11 @@ def _settings(name: str, numbers: _Numbers, X: Array, honest: npt.NDArray[np.boo
         "n_iter": lambda: int(rng.integers(1, 4)),
         "s": lambda: int(rng.integers(1, 5)),
         "rng": lambda: int(rng.integers(1000)),
+        "permutation": lambda: rng.permutation(n) if rng.random() < 0.3 else None,
+        "pivot": lambda: int(rng.choice(np.flatnonzero(honest))),
+        "iterations": lambda: int(rng.integers(1, 4)),
+        "coordinates": lambda: int(rng.integers(1, X.shape[1] + 2)),
+        "factor": lambda: float(rng.choice([1.0, 0.5, 1.5])),
     }
     return {item.name: known[item.name]() for item in fields(ALL_RULES[name]) if item.name in known}
 

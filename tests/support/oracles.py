@@ -242,7 +242,7 @@ def _check_around(call: Call, center: Array) -> None:
 
 def judge_meamed(call: Call) -> None:
     """Mean of the n-f values closest to the median."""
-    center = aggregate.median(call.X)
+    center = aggregate.median(call.X, even=call.settings.get("even", "mid"))
     _check_closest_mean(call, call.P, center, call.n - call.f)
     _check_around(call, center)
 
@@ -252,6 +252,14 @@ def judge_phocas(call: Call) -> None:
     center = aggregate.trimmed_mean(call.X, f=call.f)
     _check_closest_mean(call, call.P, center, call.n - call.f)
     _check_around(call, center)
+
+
+def judge_sign_majority(call: Call) -> None:
+    """The sign that most values have; where the forged rows cannot turn it, that of the honest ones."""
+    for j, result in enumerate(call.out.tolist()):
+        signs = [(v > 0) - (v < 0) for v in call.P[:, j]]
+        total = sum(signs)
+        check(result == (total > 0) - (total < 0), f"column {j}: not the sign of {total}")
 
 
 # --- choices by distance ----------------------------------------------------------------------------------------------
@@ -357,6 +365,69 @@ def _check_center_radius(call: Call, distance_squared: Callable[[int], int], dig
             check(near, f"farther from row {h} than forged rows can move it")
 
 
+def _check_mean_of_least(call: Call, scores: Sequence[int], size: int) -> list[int]:
+    """The result is the mean of the ``size`` rows with the least scores, which are returned."""
+    assert call.info.selected is not None
+    selected: list[int] = call.info.selected.tolist()
+    check(len(set(selected)) == len(selected) == size, f"{len(selected)} rows selected instead of {size}")
+    last = sorted(scores)[size - 1]
+    for i in selected:
+        check(call.is_about_least(scores[i], last), f"row {i}: its score is not among the least {size}")
+    for j, result in enumerate(call.result):
+        _check_mean(call, call.P[selected, j], [1] * size, result, f"column {j}")
+    return selected
+
+
+def judge_cge(call: Call) -> None:
+    """Mean of the n-f shortest rows, none of them longer than the longest honest one."""
+    norms = (call.P**2).sum(axis=1).tolist()
+    selected = _check_mean_of_least(call, norms, call.n - call.f)
+    if call.honest is not None:
+        longest = max(norms[i] for i in np.flatnonzero(call.honest))
+        for i in selected:
+            check(call.is_about_least(norms[i], longest), f"row {i}: longer than every honest row")
+
+
+def judge_nearest_neighbor_average(call: Call) -> None:
+    """Mean of the n-f rows nearest to the pivot, none of them farther from it than the farthest honest one."""
+    pivot = call.settings.get("pivot", 0)
+    apart = call.squared[pivot].tolist()
+    selected = _check_mean_of_least(call, apart, call.n - call.f)
+    check(selected[0] == pivot, f"row {pivot} is not its own nearest row")
+    if call.honest is not None:
+        farthest = max(apart[i] for i in np.flatnonzero(call.honest))
+        for i in selected:
+            check(call.is_about_least(apart[i], farthest), f"row {i}: farther from the pivot than every honest row")
+
+
+def judge_dnc(call: Call) -> None:
+    """Mean of the rows with small projections in all rounds; those of one round are looked at where they are distinct.
+
+    Products of centered rows are exact integers; in units of the largest squared distance, rounded to float64, they
+    have the top eigenvector to ``1e-9`` if the second largest eigenvalue is not nearly as large.
+    """
+    assert call.info.selected is not None
+    selected: list[int] = call.info.selected.tolist()
+    for j, result in enumerate(call.result):
+        _check_mean(call, call.P[selected, j], [1] * len(selected), result, f"column {j}")
+    size = call.n - math.floor(call.settings.get("factor", 1.0) * call.f)
+    several = call.settings.get("coordinates", 10000) < call.X.shape[1]
+    check(len(set(selected)) == len(selected) and (several or len(selected) == size), f"{len(selected)} rows selected")
+    whole = call.n * call.P - call.P.sum(axis=0)
+    largest = int((whole**2).sum(axis=1).max())
+    if several or largest == 0:
+        return
+    products = np.array([[(a * b).sum() * 2**60 // largest for b in whole] for a in whole], np.float64) / 2.0**60
+    values, vectors = np.linalg.eigh(products)
+    if call.n > 1 and values[-2] > 0.99 * values[-1]:
+        return
+    scores = vectors[:, -1] ** 2 * values[-1]
+    permitted = 1e-9 + 100 * call.slack * 2.0**-call.digits
+    last = np.sort(scores)[size - 1]
+    for i in selected:
+        check(scores[i] <= last + permitted, f"row {i}: its projection is not among the least {size}")
+
+
 def judge_medoid(call: Call) -> None:
     """A row with the least sum of distances."""
     assert call.info.selected is not None
@@ -449,14 +520,30 @@ def judge_centered_clip(call: Call) -> None:
 def judge_clip(call: Call) -> None:
     """Rows times ``min(1, max_norm / norm)``."""
     with localcontext(_CONTEXT):
-        limit, unit = Decimal(call.settings["max_norm"]), Decimal(2) ** -call.bits
-        eps = (16 + call.X.shape[1]) * Decimal(2) ** -call.digits
-        for i, (before, after) in enumerate(zip(call.X, call.out, strict=True)):
-            row = _decimals(before)
-            norm = _norm(row)
-            factor = min(Decimal(1), limit / norm) if norm else Decimal(1)
-            for x, y in zip(row, _decimals(after), strict=True):
-                check(abs(y - factor * x) <= eps * abs(factor * x) + 2 * unit, f"row {i}: not the clipped row")
+        _check_clipped(call, Decimal(call.settings["max_norm"]))
+
+
+def judge_arc(call: Call) -> None:
+    """Rows clipped to the length of the longest but ``2 f (n-f) / n``: at most n-f forged rows are among those."""
+    with localcontext(_CONTEXT):
+        norms = [_norm(_decimals(row)) for row in call.X]
+        limit = sorted(norms, reverse=True)[2 * call.f * (call.n - call.f) // call.n]
+        _check_clipped(call, limit)
+        if call.honest is not None:
+            longest = max(norm for norm, regular in zip(norms, call.honest, strict=True) if regular)
+            check(limit <= longest, "rows longer than every honest one are left")
+
+
+def _check_clipped(call: Call, limit: Decimal) -> None:
+    """In a context of many digits."""
+    unit = Decimal(2) ** -call.bits
+    eps = (16 + call.X.shape[1]) * Decimal(2) ** -call.digits
+    for i, (before, after) in enumerate(zip(call.X, call.out, strict=True)):
+        row = _decimals(before)
+        norm = _norm(row)
+        factor = min(Decimal(1), limit / norm) if norm else Decimal(1)
+        for x, y in zip(row, _decimals(after), strict=True):
+            check(abs(y - factor * x) <= eps * abs(factor * x) + 2 * unit, f"row {i}: not the clipped row")
 
 
 def judge_nearest_neighbor_mixing(call: Call) -> None:
@@ -477,8 +564,21 @@ def judge_bucketing(call: Call) -> None:
     assert call.info.selected is not None
     s, order = call.settings["s"], call.info.selected.tolist()
     check(sorted(order) == list(range(call.n)), "not every row is in one group")
-    for b, line in enumerate(call.result):
-        group = order[b * s : (b + 1) * s]
+    _check_groups(call, [order[at : at + s] for at in range(0, call.n, s)])
+
+
+def judge_resampling(call: Call) -> None:
+    """Means of n groups of s rows, each row s times."""
+    assert call.info.selected is not None
+    s, groups = call.settings["s"], call.info.selected
+    check(sorted(groups.ravel().tolist()) == [i for i in range(call.n) for _ in range(s)], f"not every row {s} times")
+    check(groups.shape == (call.n, s), f"not {call.n} groups of {s} rows")
+    _check_groups(call, groups.tolist())
+
+
+def _check_groups(call: Call, groups: Sequence[Sequence[int]]) -> None:
+    check(len(groups) == len(call.result), f"{len(call.result)} rows instead of {len(groups)}")
+    for b, (group, line) in enumerate(zip(groups, call.result, strict=True)):
         for j, result in enumerate(line):
             _check_mean(call, call.P[group, j], [1] * len(group), result, f"group {b}, column {j}")
 

@@ -34,6 +34,7 @@ ALL_RULES: dict[str, type[Aggregator]] = RULES | PRE_AGGREGATORS
 
 #: Values of settings other than ``f`` that have no default, or whose default tells little; for rows of about unit size.
 VALUES: dict[str, Any] = {"tau": 1.5, "n_iter": 3, "s": 3, "rng": 5, "max_norm": 2.0}
+VALUES |= {"iterations": 3, "coordinates": 30}
 
 
 def tolerated(name: str, n: int) -> int:
@@ -45,7 +46,7 @@ def tolerated(name: str, n: int) -> int:
 
 
 def settings_for(name: str, n: int, f: int | None = None) -> dict[str, Any] | None:
-    """Settings of a rule for n rows, ``f`` as large as is legal unless given; None if n rows are too few."""
+    """Settings of a rule for n rows, ``f`` as large as is legal unless given, the last one trusted; None: too few."""
     most = tolerated(name, n)
     if most < 0:
         return None
@@ -53,6 +54,8 @@ def settings_for(name: str, n: int, f: int | None = None) -> dict[str, Any] | No
     for item in fields(ALL_RULES[name]):
         if item.name == "f":
             settings["f"] = most if f is None else min(f, most)
+        elif item.name == "pivot":
+            settings["pivot"] = n - 1
         elif item.name in VALUES or item.default is MISSING:
             settings[item.name] = VALUES[item.name]
     return settings

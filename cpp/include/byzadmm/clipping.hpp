@@ -1,4 +1,5 @@
-// Rows shortened to a given length, around zero (clip) or around a point that follows them (centered clipping).
+// Lengths of rows, and rows shortened to a given one, around zero (clip) or around a point that follows them (centered
+// clipping).
 #pragma once
 
 #include "byzadmm/distances.hpp"
@@ -22,12 +23,19 @@ struct Length {
   double value() const { return std::ldexp(mantissa, exponent); }
 };
 
+/// `number` times 2^shift.
+inline Length length_from(double number, int shift = 0) {
+  int exponent = 0;
+  const double mantissa = 2 * std::frexp(number, &exponent);
+  return {mantissa, exponent - 1 + shift};
+}
+
 /// ||x - center|| from its square, done over in units of the largest difference where squares left the range of T.
 /// center may be null.
 template <class T>
 Length length_of(double squared, const T* x, const T* center, index_t d) {
   const auto apart = [=](index_t j, double unit) { return difference<T>(x[j], center ? center[j] : T(0), unit); };
-  int exponent = 0, unit = 0;
+  int unit = 0;
   if (!is_safe<T>(squared)) {
     double largest = 0;
     for (index_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(apart(j, 1.0)));
@@ -39,8 +47,7 @@ Length length_of(double squared, const T* x, const T* center, index_t d) {
       squared += scaled * scaled;
     }
   }
-  const double mantissa = 2 * std::frexp(std::sqrt(squared), &exponent);
-  return {mantissa, exponent - 1 + unit};
+  return length_from(std::sqrt(squared), unit);
 }
 
 /// length_i = the root of the sum of partial over tiles.  partial: (tiles, n).
@@ -53,19 +60,27 @@ void finish_lengths(Rows<T> x, const T* center, const double* partial, index_t t
   });
 }
 
+/// Whether length <= limit.
+inline bool within(Length length, Length limit) {
+  if (length.mantissa == 0 || limit.mantissa == 0) return length.mantissa <= limit.mantissa;
+  const bool less = length.exponent < limit.exponent && length.mantissa == length.mantissa;
+  return less || (length.exponent == limit.exponent && length.mantissa <= limit.mantissa);
+}
+
 /// min(1, limit / length) as a product: differences are multiplied by `unit`, which keeps them finite and makes up for
 /// a quotient below the normal range, and then by `rest`.
 struct Shortening {
   double unit, rest;
 };
 
-inline Shortening shortening(Length length, double limit) {
-  if (length.value() <= limit) return {1.0, 1.0};
-  const double ratio = limit / length.mantissa, factor = std::ldexp(ratio, -length.exponent);
-  if (!(factor >= std::numeric_limits<double>::min())) {
-    const int shift = ratio > 1 ? std::ilogb(ratio) + 1 : 0;  // rest <= 1 does not magnify the rounding of subnormals
-    return {std::ldexp(1.0, shift - length.exponent), std::ldexp(ratio, -shift)};
-  }
+inline Shortening shortening(Length length, Length limit) {
+  if (within(length, limit)) return {1.0, 1.0};
+  if (limit.mantissa == 0) return {0.5, 0.0};
+  const double ratio = limit.mantissa / length.mantissa;
+  const int exponent = limit.exponent - length.exponent;
+  const double factor = std::ldexp(ratio, exponent);
+  if (!(factor >= std::numeric_limits<double>::min()))  // halves: what is lost on the way is nothing in the end
+    return {std::ldexp(1.0, exponent / 2), std::ldexp(ratio, exponent - exponent / 2)};
   return length.exponent < std::numeric_limits<double>::max_exponent ? Shortening{1.0, factor}
                                                                      : Shortening{0.5, factor * 2};
 }
@@ -92,6 +107,15 @@ BYZ_ALWAYS_INLINE double squares(const T* x, const T* center, index_t lo, index_
     even = simd::madd<T>(first, first, even);
   }
   return static_cast<double>(simd::sum_lanes<T>(even + odd));
+}
+
+/// ||x - center||^2 a tile at a time, in T, where T is wide enough for it; center may be null.
+template <class T>
+double squares_of_row(const T* x, const T* center, index_t d) {
+  constexpr index_t kTile = kDistanceTile<T>;
+  double sum = 0;
+  for (index_t lo = 0; lo < d; lo += kTile) sum += squares<T>(x, center, lo, std::min(lo + kTile, d));
+  return sum;
 }
 
 /// The longest difference whose moves are added in S, and the inverse of the smallest factor.
@@ -147,6 +171,7 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles * n)]);
   std::vector<Length> length(static_cast<std::size_t>(n));
   std::vector<Shortening> by(static_cast<std::size_t>(n));
+  const Length limit = length_from(tau);
   const auto measure = [&](index_t lo, index_t hi) {
     for (index_t i = 0; i < n; ++i) partial[lo / kTile * n + i] = squares(x.row[i], v, lo, hi);
   };
@@ -156,7 +181,7 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
     const bool again = iteration + 1 < n_iter;
     double longest = 0, smallest = 1;
     for (index_t i = 0; i < n; ++i) {
-      by[i] = shortening(length[i], tau);
+      by[i] = shortening(length[i], limit);
       factor[i] = by[i].unit * by[i].rest;
       longest = std::max(longest, length[i].value());
       smallest = std::min(smallest, factor[i]);
@@ -179,20 +204,35 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   }
 }
 
-/// out_i = x_i min(1, max_norm / ||x_i||).  x: (n, d); out: (n, d), distinct from x; norm: (n), of the rows as they
-/// came, infinite beyond float64.
+/// ||x_i - center|| = mantissa_i * 2^exponent_i, in the order of Wide: by exponent, then mantissa; a row that is not
+/// finite is infinitely long.  x: (n, d); center: (d), finite, or nullptr for 0; mantissa, exponent: (n).
 template <class T>
-BYZ_NOINLINE void clip(Rows<T> x, double max_norm, T* out, double* norm, int threads) {
+BYZ_NOINLINE void lengths(Rows<T> x, const T* center, double* mantissa, std::int32_t* exponent, int threads) {
   using namespace detail;
-  constexpr index_t kTile = kDistanceTile<T>;
   for_tasks(x.n, threads, [&](index_t i, int) {
-    double sum = 0;
-    for (index_t lo = 0; lo < x.d; lo += kTile) sum += squares<T>(x.row[i], nullptr, lo, std::min(lo + kTile, x.d));
-    const Length length = length_of<T>(sum, x.row[i], nullptr, x.d);
+    const T* row = x.row[i];
+    const double squared = squares_of_row(row, center, x.d);
+    const bool finite = squared <= std::numeric_limits<double>::max() ||
+                        std::all_of(row, row + x.d, [](T v) { return std::isfinite(v); });
+    const Length length = finite ? length_of(squared, row, center, x.d)
+                                 : Length{std::numeric_limits<double>::infinity(), Wide::kInfinite};
+    mantissa[i] = length.mantissa;
+    exponent[i] = length.mantissa == 0 ? Wide::kZero : static_cast<std::int32_t>(length.exponent);
+  });
+}
+
+/// out_i = x_i min(1, limit / ||x_i||) with limit = max_norm * 2^exponent.  x: (n, d); out: (n, d), distinct from x;
+/// norm: (n), of the rows as they came, infinite beyond float64.
+template <class T>
+BYZ_NOINLINE void clip(Rows<T> x, double max_norm, int exponent, T* out, double* norm, int threads) {
+  using namespace detail;
+  const Length limit = length_from(max_norm, exponent);
+  for_tasks(x.n, threads, [&](index_t i, int) {
+    const Length length = length_of<T>(squares_of_row<T>(x.row[i], nullptr, x.d), x.row[i], nullptr, x.d);
     norm[i] = length.value();
     T* to = out + i * x.d;
-    const auto [unit, rest] = shortening(length, max_norm);
-    if (norm[i] <= max_norm) std::copy(x.row[i], x.row[i] + x.d, to);
+    const auto [unit, rest] = shortening(length, limit);
+    if (unit == 1 && rest == 1) std::copy(x.row[i], x.row[i] + x.d, to);
     else
       for (index_t j = 0; j < x.d; ++j) to[j] = static_cast<T>(static_cast<double>(x.row[i][j]) * unit * rest);
   });

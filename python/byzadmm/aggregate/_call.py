@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array, as_rows, prepare_out, wrapper_of
-from byzadmm._internal.validation import check_choice, check_threads
+from byzadmm._internal.validation import check_choice, check_int, check_threads
 from byzadmm.aggregate._registry import check_f
 
-__all__ = ["Call", "Info"]
+__all__ = ["Call", "Info", "generator"]
 
 _NONFINITE = ("exclude", "raise", "propagate")
 
@@ -30,8 +30,8 @@ class Info:
     weights : each kept row's share in the result
     iterations, converged, residual : how an iterative rule ended
     selected : indices of the selected rows, best first; for nearest-neighbor mixing one line of neighbors per kept row,
-        for bucketing the kept rows in the order of the buckets
-    scores : the number that each kept row was selected by, smallest first
+        for bucketing the kept rows in the order of the buckets, for resampling one line per group
+    scores : the number that each kept row was selected by, smallest first; for several rounds a line per round
     distances : squared distances between kept rows, or the length of each kept row before it was clipped; values out of
         the range of float64 are infinite or 0 here and in ``scores``, while the selection used their true values
     """
@@ -133,6 +133,16 @@ class Call:
         kept = range(self.n) if self.kept is None else self.kept
         fields = {} if details is None else details()
         return made, Info(np.array(kept, np.int64), np.array(self.excluded, np.int64), **fields)
+
+
+def generator(rng: Any, purpose: str) -> np.random.Generator:
+    """The generator that ``rng`` is or seeds; ``purpose`` ends the sentence "to draw the" of an error."""
+    if rng is None:  # the default of a configured object
+        raise TypeError(
+            f"rng: expected a seed or a numpy.random.Generator to draw the {purpose}, got None; "
+            "only in training does the run draw for it"
+        )
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(check_int(rng, "rng", low=0))
 
 
 def _abbreviated(rows: list[int]) -> str:

@@ -31,6 +31,7 @@ class Rule:
     named : settings that it has when it is given by name, beside ``f`` and the function's defaults
     defaults : defaults of the class for keywords that the function requires
     n_out : for a pre-aggregation whose rows are no longer one per worker, ``(n, settings)`` -> number of its rows
+    reach : for a pre-aggregation, settings -> how many of its rows one Byzantine row can turn into Byzantine ones
     """
 
     function: Callable[..., Any]
@@ -40,6 +41,7 @@ class Rule:
     named: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     n_out: Callable[[int, Mapping[str, Any]], int] | None = None
+    reach: Callable[[Mapping[str, Any]], int] = lambda settings: 1
 
 
 #: Function name -> rule, in the order in which rules are listed everywhere.

@@ -9,7 +9,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array, as_float
-from byzadmm._internal.validation import check_int, check_real
+from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.aggregate._call import Call
 from byzadmm.aggregate._registry import max_f, minority, register
 from byzadmm.aggregate.coordinatewise import trim
@@ -28,7 +28,14 @@ def _mean_around(call: Call, f: int, center: Array, find_center: Callable[[], bo
 
 @register("Meamed", max_f=minority)
 def meamed(
-    X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
+    X: Any,
+    *,
+    f: int,
+    even: str = "mid",
+    nonfinite: str = "exclude",
+    return_info: bool = False,
+    out: Any = None,
+    threads: int = 0,
 ) -> Any:
     """Mean of the ``n-f`` values closest to the median, in every coordinate.
 
@@ -38,6 +45,8 @@ def meamed(
     ----------
     X : (n, d) array, or a list of n arrays (d,)
     f : int, 0 <= 2f < n
+    even : "mid", "low" or "high"
+        For an even number of rows, the median to measure from: see :func:`median`.
     nonfinite, return_info
         As in :func:`trimmed_mean`.
 
@@ -57,7 +66,8 @@ def meamed(
     """
     call = Call("meamed", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     declared, center = call.check_f(f), np.empty_like(call.out)
-    _mean_around(call, declared, center, lambda: _core.median(call.rows, center, "mid", call.kept, call.threads))
+    mode = check_choice(even, "even", _core.EVEN)
+    _mean_around(call, declared, center, lambda: _core.median(call.rows, center, mode, call.kept, call.threads))
     return call.result()
 
 

@@ -1,4 +1,4 @@
-"""Rules that work on every coordinate by itself: mean, median, trimmed mean."""
+"""Rules that work on every coordinate by itself: mean, median, trimmed mean, majority of signs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byzadmm.aggregate._call import Call
 from byzadmm.aggregate._registry import minority, register
 from byzadmm.aggregate._weights import kept_weights, scaled_weights, voters
 
-__all__ = ["mean", "median", "trimmed_mean"]
+__all__ = ["mean", "median", "sign_majority", "trimmed_mean"]
 
 
 @register("Average", max_f=lambda n: 0)
@@ -167,6 +167,42 @@ def trimmed_mean(
             cut = share * having[0].sum()
             _core.weighted_trimmed_mean(call.rows, call.out, having[0], cut, having[1], call.threads)
     elif call.compute(lambda: trim(call, call.out, declared), declared):
+        _core.mark_nan_columns(call.rows, call.out, call.threads)
+    return call.result()
+
+
+@register("SignMajority", max_f=minority)
+def sign_majority(
+    X: Any, *, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
+) -> Any:
+    """Sign that most values have, in every coordinate.
+
+    ``out_j = sgn(sum_i sgn(x_ij))``: 1, -1, or 0 where as many values are positive as negative. A number has its sign
+    however small it is, and -0.0 has none. The result has no scale: a step along it is as long as the step size says.
+
+    Parameters
+    ----------
+    X : (n, d) array, or a list of n arrays (d,)
+    nonfinite, return_info
+        As in :func:`mean`; at most ``(n-1)//2`` rows can be excluded. With ``"propagate"`` an infinity has its sign.
+
+    Returns
+    -------
+    (d,) array of the kind and dtype of ``X``
+
+    Examples
+    --------
+    >>> from byzadmm import aggregate
+    >>> aggregate.sign_majority([[0.1, -3.0], [1e-320, 2.0], [-1e9, 0.0]]).tolist()
+    [1.0, 0.0]
+
+    References
+    ----------
+    Bernstein, Zhao, Azizzadenesheli, Anandkumar, "signSGD with majority vote is communication efficient and fault
+    tolerant", ICLR 2019.
+    """
+    call = Call("sign_majority", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
+    if call.compute(lambda: _core.sign_majority(call.rows, call.out, call.kept, call.threads), minority(call.n)):
         _core.mark_nan_columns(call.rows, call.out, call.threads)
     return call.result()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byzadmm import _core
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.aggregate._call import Call
+from byzadmm.aggregate._call import Call, generator
 from byzadmm.aggregate._registry import minority, register
-from byzadmm.aggregate.selection import Wide, squared_distances
+from byzadmm.aggregate.selection import Wide, lengths, squared_distances
 
-__all__ = ["bucketing", "clip", "nearest_neighbor_mixing"]
+__all__ = ["arc", "bucketing", "clip", "nearest_neighbor_mixing", "resampling"]
 
 
 @register("NNM", max_f=minority, gives_rows=True)
@@ -72,7 +74,8 @@ def bucketing(
     X: Any,
     *,
     s: int,
-    rng: int | np.random.Generator,
+    rng: int | np.random.Generator | None = None,
+    permutation: Any = None,
     nonfinite: str = "exclude",
     return_info: bool = False,
     out: Any = None,
@@ -80,7 +83,8 @@ def bucketing(
 ) -> Any:
     """Means of random groups of ``s`` rows: a pre-aggregation.
 
-    ``y_b = mean of x_p(i) for i in [b s, (b+1) s)`` with a random order ``p``; the last group may be smaller.
+    ``y_b = mean of x_p(i) for i in [b s, (b+1) s)`` with an order ``p``, random or given; the last group may be
+    smaller.
 
     Parameters
     ----------
@@ -88,7 +92,10 @@ def bucketing(
     s : int >= 1
         Rows per group; ``f`` Byzantine rows reach at most ``f`` of the ``ceil(n/s)`` groups.
     rng : int or numpy.random.Generator
-        A seed gives the same groups in every call, a generator new ones.
+        A seed gives the same groups in every call, a generator new ones. Not used beside a ``permutation``.
+    permutation : (n,) integers, optional
+        The order of the rows: each of 0, ..., n-1 once. Excluded rows are passed over, so that groups have ``s`` rows
+        all the same. In training it is an order of the workers, of which those take part whose messages came.
     nonfinite, return_info
         As in :func:`mean`. The info has ``selected``, the rows in the order of the groups.
     out : (ceil(n'/s), d) array, optional
@@ -111,19 +118,99 @@ def bucketing(
         "bucketing", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads, gives_rows=True
     )
     s = check_int(s, "s", low=1)
-    if rng is None:  # as in aggregators.Bucketing(s=2)
-        raise TypeError(
-            "rng: expected a seed or a numpy.random.Generator to draw the groups with, as in Bucketing(s=2, rng=0), "
-            "got None; only in training does the run draw for it"
-        )
-    if not isinstance(rng, np.random.Generator):
-        rng = np.random.default_rng(check_int(rng, "rng", low=0))
-    call.exclude(call.n - 1)
-    order = call.original(rng.permutation(call.n_kept))
+    if permutation is None:
+        draws = generator(rng, "groups with, as in Bucketing(s=2, rng=0)")
+        call.exclude(call.n - 1)
+        order = call.original(draws.permutation(call.n_kept))
+    else:
+        order = check_permutation(permutation, call.n)
+        call.exclude(call.n - 1)
+        order = order[~np.isin(order, call.excluded)]
     call.allocate(-(-call.n_kept // s))
-    for bucket, to in enumerate(call.out):
-        _core.mean(call.rows, to, None, np.sort(order[bucket * s : (bucket + 1) * s]).tolist(), call.threads)
+    _group_means(call, [order[at : at + s] for at in range(0, len(order), s)])
     return call.result(lambda: {"selected": order})
+
+
+def check_permutation(permutation: Any, n: int) -> NDArray[np.int64]:
+    """Return ``permutation`` as an array that holds each of 0, ..., n-1 once."""
+    order = np.asarray(permutation)
+    if order.dtype.kind not in "iu":
+        raise TypeError(f"permutation: expected integers, got dtype {order.dtype}")
+    if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
+        raise ValueError(f"permutation: expected each of 0, ..., {n - 1} once, got {_shortened(order)}")
+    return order.astype(np.int64)
+
+
+def _shortened(order: NDArray[Any]) -> str:
+    return f"shape {order.shape}" if order.ndim != 1 or len(order) > 10 else str(order.tolist())
+
+
+def _group_means(call: Call, groups: Iterable[NDArray[np.int64]]) -> None:
+    """Every row of ``out``: the mean of a group of rows, given by their indices among all rows."""
+    for to, group in zip(call.out, groups, strict=True):
+        _core.mean(call.rows, to, None, np.sort(group).tolist(), call.threads)
+
+
+@register(
+    "Resampling",
+    max_f=minority,
+    gives_rows=True,
+    named={"s": 2},
+    defaults={"rng": None},
+    n_out=lambda n, settings: n,
+    reach=lambda settings: check_int(settings["s"], "s", low=1),
+)
+def resampling(
+    X: Any,
+    *,
+    s: int,
+    rng: int | np.random.Generator,
+    nonfinite: str = "exclude",
+    return_info: bool = False,
+    out: Any = None,
+    threads: int = 0,
+) -> Any:
+    """As many means of ``s`` rows as there are rows, with each row in ``s`` places of them: a pre-aggregation.
+
+    ``y_t = mean of the rows p(i) for i in [t s, (t+1) s)``, where ``p`` is a random order of a list that has each row
+    ``s`` times. The sum of all rows stays, ``s = 1`` reorders them, and a row may be in a group twice. One Byzantine
+    row is part of up to ``s`` means, so that the rule that follows has to tolerate ``s f`` of them.
+
+    Parameters
+    ----------
+    X : (n, d) array, or a list of n arrays (d,)
+    s : int >= 1
+        Rows per mean; ``2 s f < n`` for a median that follows.
+    rng : int or numpy.random.Generator
+        A seed gives the same groups in every call, a generator new ones.
+    nonfinite, return_info
+        As in :func:`mean`. The info has ``selected``, one line of ``s`` rows per mean.
+    out : (n', d) array, optional
+
+    Returns
+    -------
+    (n', d) array of the kind and dtype of ``X``, for ``n'`` rows that are not excluded
+
+    Examples
+    --------
+    >>> from byzadmm import aggregate
+    >>> float(aggregate.resampling([[1.0], [1.0], [1.0], [5.0]], s=2, rng=0).sum())
+    8.0
+
+    References
+    ----------
+    He, Karimireddy, Jaggi, "Byzantine-robust learning on heterogeneous datasets via resampling", 2020.
+    """
+    call = Call(
+        "resampling", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads, gives_rows=True
+    )
+    s = check_int(s, "s", low=1)
+    draws = generator(rng, "groups with, as in Resampling(s=2, rng=0)")
+    call.exclude(call.n - 1)
+    groups = call.original(draws.permutation(np.repeat(np.arange(call.n_kept), s)).reshape(call.n_kept, s))
+    call.allocate(call.n_kept)
+    _group_means(call, groups)
+    return call.result(lambda: {"selected": groups})
 
 
 @register("Clipping", max_f=minority, gives_rows=True)
@@ -156,5 +243,49 @@ def clip(
     max_norm = check_real(max_norm, "max_norm", low=0.0, strict=True)
     call.exclude(call.n - 1)
     call.allocate(call.n_kept)
-    norms = _core.clip(call.rows, call.out, max_norm, call.kept, call.threads)
+    norms = _core.clip(call.rows, call.out, max_norm, 0, call.kept, call.threads)
     return call.result(lambda: {"distances": norms})
+
+
+@register("ARC", max_f=minority, gives_rows=True)
+def arc(
+    X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
+) -> Any:
+    """The longest rows scaled down to the length of the next one (adaptive robust clipping): a pre-aggregation.
+
+    ``y_i = x_i min(1, c / ||x_i||)`` with ``c`` the length of the ``k+1``-th longest row, ``k = floor(2f(n-f)/n)``.
+
+    Parameters
+    ----------
+    X : (n, d) array, or a list of n arrays (d,)
+    f : int, 0 <= 2f < n
+    nonfinite, return_info
+        As in :func:`krum`. The info has ``distances``, the lengths before clipping, infinite beyond float64.
+    out : (n', d) array, optional
+
+    Returns
+    -------
+    (n', d) array of the kind and dtype of ``X``, for ``n'`` rows that are not excluded; the input is not modified, and
+    neither are rows of length ``c``
+
+    Examples
+    --------
+    >>> from byzadmm import aggregate
+    >>> aggregate.arc([[3.0, 4.0], [0.3, 0.4], [30.0, 40.0]], f=1).tolist()
+    [[3.0, 4.0], [0.3, 0.4], [3.0, 4.0]]
+
+    References
+    ----------
+    Allouah, Guerraoui, Gupta, Jellouli, Rizk, Stephan, "Adaptive gradient clipping for robust federated learning",
+    ICLR 2025.
+    """
+    call = Call("arc", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads, gives_rows=True)
+    declared = call.check_f(f)
+    norms = lengths(call, declared)
+    n, left = call.n_kept, declared - len(call.excluded)
+    longest = norms.order()[n - 1 - 2 * left * (n - left) // n]  # of those that stay
+    assert norms.exponent is not None
+    limit, exponent = float(norms.value[longest]), int(norms.exponent[longest])
+    call.allocate(n)
+    _core.clip(call.rows, call.out, limit, exponent, call.kept, call.threads)
+    return call.result(lambda: {"distances": norms.as_float()})

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
+from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate._call import Call
 from byzadmm.aggregate._registry import max_f, minority, register
@@ -43,6 +44,15 @@ def squared_distances(call: Call, tolerated: int) -> Wide:
         finite = np.ix_(~bad, ~bad)
         squared, exponent = squared[finite], None if exponent is None else exponent[finite]
     return Wide(squared, exponent)
+
+
+def lengths(call: Call, tolerated: int, center: Array | None = None) -> Wide:
+    """Distances of the kept rows from ``center``, or from 0; others are excluded, or infinitely far (propagate)."""
+    length, exponent = _core.lengths(call.rows, center, call.threads)
+    bad = np.isinf(length)
+    if bad.any() and call.exclude(tolerated):
+        length, exponent = length[~bad], exponent[~bad]
+    return Wide(length, exponent)
 
 
 def _krum_scores(call: Call, f: int, neighbors: Any, weights: Any) -> tuple[Wide, Wide, Weights | None]:

@@ -21,11 +21,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from byzadmm.aggregate._registry import RULES as _RULES
-from byzadmm.aggregators.chain import Chain, make
+from byzadmm.aggregators.chain import Chain, make, reach
 from byzadmm.aggregators.configured import NAMED as NAMED
 from byzadmm.aggregators.configured import PRE_AGGREGATORS, RULES, Aggregator, add
 
-__all__ = ["PRE_AGGREGATORS", "RULES", "Aggregator", "Chain", "make"]
+__all__ = ["PRE_AGGREGATORS", "RULES", "Aggregator", "Chain", "make", "reach"]
 
 for _name in _RULES:
     _kind = add(_name)

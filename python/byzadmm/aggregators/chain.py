@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
@@ -12,9 +12,17 @@ from byzadmm._internal.arrays import Array, as_float, half_of, to_numpy, widened
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate import _registry
 from byzadmm.aggregate._weights import check_weights
+from byzadmm.aggregate.preaggregation import check_permutation
 from byzadmm.aggregators.configured import NAMED, PRE_AGGREGATORS, RULES, Aggregator, settings_of
 
-__all__ = ["Chain", "make"]
+__all__ = ["Chain", "make", "reach"]
+
+#: Settings that address workers, and their checks for a number of workers.
+_OF_WORKERS: Mapping[str, Callable[[Any, int], Any]] = {
+    "weights": check_weights,
+    "pivot": lambda pivot, n: check_int(pivot, "pivot", low=0, high=n - 1),
+    "permutation": check_permutation,
+}
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,10 @@ class Chain:
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that cannot be right for ``n`` rows, those of some of ``workers`` workers.
 
-        These are an ``f`` that is too large for the rows that reach its link, and weights that are not one per worker,
-        or that belong to a link whose rows are no longer one per worker.
+        These are an ``f`` that is too large for the rows that reach its link, and weights, a pivot or a permutation
+        that do not fit the workers, or that belong to a link whose rows are no longer one per worker.
         """
+        senders = n if workers is None else workers
         mixed = ""  # the link, if any, after which rows are no longer one per worker
         for link in self.links:
             if not isinstance(link, Aggregator):
@@ -78,10 +87,12 @@ class Chain:
             settings, n_out = settings_of(link), _registry.RULES[link.rule].n_out
             if "f" in settings and n:
                 _registry.check_f(link.rule, settings["f"], n)
-            if settings.get("weights") is not None:
+            for name, check in _OF_WORKERS.items():
+                if settings.get(name) is None:
+                    continue
                 if mixed:
-                    raise ValueError(f"weights: expected the workers' own rows at {link.rule}, got those of {mixed}")
-                check_weights(settings["weights"], n if workers is None else workers)
+                    raise ValueError(f"{name}: expected the workers' own rows at {link.rule}, got those of {mixed}")
+                check(settings[name], senders)
             if n_out is not None:
                 mixed, n = mixed or link.rule, n_out(n, settings)
 
@@ -97,9 +108,10 @@ class Chain:
     ) -> Any:
         """Apply the chain in one round of a run, in which fewer workers may take part than at the beginning.
 
-        ``f`` is lowered by the number of eliminated workers, and to the largest that is legal for the rows that came. A
-        link with ``rng=None`` takes ``rng``, one with ``center=None`` takes ``center``. Weights are those of the
-        ``workers`` whose messages the rows are. None: too few rows for the rule, or none with a positive weight.
+        ``f`` is lowered by the number of rows that eliminated workers would have changed, and to the largest that is
+        legal for the rows that came. A link with ``rng=None`` takes ``rng``, one with ``center=None`` takes ``center``.
+        Weights, a pivot and a permutation are those of the ``workers`` whose messages the rows are. None: too few rows
+        for the rule, none with a positive weight, or none of the pivot.
         """
         drawn = {"rng": rng, "center": center}
         for place, link in enumerate(self.links):
@@ -116,7 +128,7 @@ class Chain:
                 most = _most(link.rule, n)
                 if most < 0:
                     return None
-                changes["f"] = f = min(max(settings["f"] - eliminated, 0), most)
+                changes["f"] = f = min(max(settings["f"] - eliminated * reach(self.links[:place]), 0), most)
                 if settings.get("m") is not None:
                     changes["m"] = min(settings["m"], n - f)
                 if settings.get("neighbors") is not None:
@@ -126,6 +138,13 @@ class Chain:
                 changes["weights"] = weights = as_float(settings["weights"], "weights")[workers]
                 if not np.any(weights > 0):
                     return None
+            if "pivot" in settings and len(workers) == n:
+                if settings["pivot"] not in workers:
+                    return None
+                changes["pivot"] = int(np.flatnonzero(workers == settings["pivot"])[0])
+            if settings.get("permutation") is not None and len(workers) == n:
+                place_of = {int(worker): row for row, worker in enumerate(workers)}
+                changes["permutation"] = [place_of[w] for w in settings["permutation"] if w in place_of]
             X = replace(link, **changes)(X, threads=threads)
         return X
 
@@ -137,10 +156,13 @@ def make(rule: Any, *, f: int = 0) -> Chain:
     ----------
     rule : str, object, callable, or a list of them
         Names are those of the functions or classes, with hyphens or underscores, joined by plus signs: ``"krum"``,
-        ``"nnm+trimmed-mean"``. ``"bucketing"`` has ``s=2``, ``"centered_clip"`` has ``tau=0.1``, which suits features
-        of size one and no others. ``"clip"`` is an error, as no length suits most problems: give the object.
+        ``"nnm+trimmed-mean"``. ``"bucketing"`` and ``"resampling"`` have ``s=2``, ``"centered_clip"`` has ``tau=0.1``,
+        which suits features of size one and no others. ``"clip"`` is an error, as no length suits most problems: give
+        the object.
     f : int
-        Declared number of Byzantine workers, for every name that takes it.
+        Declared number of Byzantine workers, for every name that takes it. A name that follows resampling gets
+        ``s f``, the number of means that these can change. The ``f`` of an object is taken as it is: it counts rows
+        that reach the object.
 
     Returns
     -------
@@ -156,10 +178,20 @@ def make(rule: Any, *, f: int = 0) -> Chain:
     links: list[Any] = []
     for part in rule if isinstance(rule, (list, tuple)) else [rule]:
         if isinstance(part, str):
-            links += [_named(name, declared) for name in part.split("+")]
+            for name in part.split("+"):
+                links.append(_named(name, declared * reach(links)))
         else:
             links += part.links if isinstance(part, Chain) else [part]
     return Chain(tuple(links))
+
+
+def reach(links: Sequence[Any]) -> int:
+    """How many of the rows that these links give one Byzantine worker can change; of a function, one is assumed."""
+    found = 1
+    for link in links:
+        if isinstance(link, Aggregator):
+            found *= _registry.RULES[link.rule].reach(settings_of(link))
+    return found
 
 
 def _named(text: str, f: int) -> Aggregator:

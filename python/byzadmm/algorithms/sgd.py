@@ -132,7 +132,10 @@ class SGD(Algorithm):
         rule = self.rule
         if isinstance(rule, (tuple, aggregators.Chain)):  # objects know their f themselves
             links: Sequence[Any] = rule if isinstance(rule, tuple) else rule.links
-            rule = tuple(replace(link, f=f) if getattr(link, "f", None) == 0 else link for link in links)
+            rule = tuple(
+                replace(link, f=f * aggregators.reach(links[:place])) if getattr(link, "f", None) == 0 else link
+                for place, link in enumerate(links)
+            )
         return replace(self, rule=rule, f=self.f or f)
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:

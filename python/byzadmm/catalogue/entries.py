@@ -38,7 +38,7 @@ __all__ = [
 REQUIRED: Any = MISSING
 
 # Fields of a rule that are no settings of text: arrays, generators, and what a run decides.
-_NOT_SETTINGS = ("center", "nonfinite", "rng", "weights")
+_NOT_SETTINGS = ("center", "nonfinite", "permutation", "rng", "weights")
 
 
 def hyphenated(name: str) -> str:
@@ -47,10 +47,12 @@ def hyphenated(name: str) -> str:
     Examples
     --------
     >>> from byzadmm.catalogue import hyphenated
-    >>> hyphenated("SignFlip"), hyphenated("ALIE"), hyphenated("geometric_median")
-    ('sign-flip', 'alie', 'geometric-median')
+    >>> hyphenated("SignFlip"), hyphenated("ALIE"), hyphenated("MoNNA"), hyphenated("geometric_median")
+    ('sign-flip', 'alie', 'monna', 'geometric-median')
     """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+    # Capitals after a single small letter are an abbreviation, unless they begin a word, as in TrMean.
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z0-9]{2})(?=[A-Z])", "-", name)
+    return words.replace("_", "-").lower()
 
 
 def first_line(part: Any) -> str:

@@ -203,10 +203,10 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
     for part in re.split(r"\+(?=\s*[A-Za-z])", text):  # not the plus of 1e+3
         head = hyphenated(part.partition(":")[0].strip())
         usual = aggregators.NAMED.get(table[head].make.rule, {}) if head in table else {}  # type: ignore[attr-defined]
-        name, settings = parse(part, "rule", table, defaults={"f": f, **usual})
+        name, settings = parse(part, "rule", table, defaults={"f": f * aggregators.reach(chain), **usual})
         chain.append(table[name].make(**settings))
         names.append(name)
-    declared = [link.f for link in chain if _has_f(link)]
+    declared = [link.f // aggregators.reach(chain[:at]) for at, link in enumerate(chain) if _has_f(link)]
     # By name where names and one f describe the chain: the native loop takes names, and a result's config is clearer.
     if len(set(declared)) <= 1 and aggregators.Chain(tuple(chain)) == _as_named(names, *declared[:1]):
         return "+".join(names), declared[0] if declared else 0

@@ -113,7 +113,8 @@ def show(args: argparse.Namespace) -> int:
     cells = [[str(row[key]) for key in columns] for row in rows]
     print_table(list(columns.values()), cells, what.capitalize())
     if what == "rules":
-        remark("pre-aggregations, the last three, come before a rule: byzadmm run --rule nnm+krum")
+        first, *_, last = (row["name"] for row in rows if row["kind"] == "pre-aggregation")
+        remark(f"pre-aggregations, from {first} to {last}, come before a rule: byzadmm run --rule nnm+krum")
     return 0
 
 

@@ -14,6 +14,7 @@ from . import (
     geometric,
     gradients,
     linear,
+    outliers,
     philox,
     preaggregation,
     rsa,
@@ -29,6 +30,7 @@ from .coordinatewise import *  # noqa: F403
 from .geometric import *  # noqa: F403
 from .gradients import *  # noqa: F403
 from .linear import *  # noqa: F403
+from .outliers import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
 from .rsa import *  # noqa: F403
@@ -45,6 +47,7 @@ __all__ += coordinatewise.__all__
 __all__ += geometric.__all__
 __all__ += gradients.__all__
 __all__ += linear.__all__
+__all__ += outliers.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
 __all__ += rsa.__all__

@@ -11,13 +11,15 @@ from .coordinatewise import mean_of, median, trimmed_mean
 __all__ = ["centered_clip", "meamed", "phocas"]
 
 
-def meamed(X: npt.ArrayLike, *, f: int) -> Array:
+def meamed(X: npt.ArrayLike, *, f: int, even: str = "mid") -> Array:
     """Mean of the ``n - f`` values closest to the median in every column.
 
     Parameters
     ----------
     X : (n, d)
     f : int
+    even : {"mid", "low", "high"}
+        Which median to measure from, for an even number of rows.
 
     Returns
     -------
@@ -33,7 +35,7 @@ def meamed(X: npt.ArrayLike, *, f: int) -> Array:
     Xie, Koyejo, Gupta: Generalized Byzantine-tolerant SGD (2018).
     """
     rows = as_rows(X)
-    return mean_around(rows, median(rows), len(rows) - f)
+    return mean_around(rows, median(rows, even=even), len(rows) - f)
 
 
 def phocas(X: npt.ArrayLike, *, f: int) -> Array:

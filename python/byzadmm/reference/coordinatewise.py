@@ -1,4 +1,4 @@
-"""Twins of ``mean``, ``median`` and ``trimmed_mean``: rules that work on every column by itself."""
+"""Twins of ``mean``, ``median``, ``trimmed_mean`` and ``sign_majority``: rules that work on every column by itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import numpy.typing as npt
 
 from ._arrays import Array, as_rows, narrow
 
-__all__ = ["finite_rows", "mean", "median", "trimmed_mean", "weighted_median", "weighted_trimmed_mean"]
+__all__ = [
+    "finite_rows",
+    "mean",
+    "median",
+    "sign_majority",
+    "trimmed_mean",
+    "weighted_median",
+    "weighted_trimmed_mean",
+]
 
 
 def finite_rows(X: npt.ArrayLike) -> Array:
@@ -137,6 +145,33 @@ def trimmed_mean(X: npt.ArrayLike, *, f: int) -> Array:
     # The rest is summed; a sum less the extremes would lose it beside a huge value.
     kept = np.sort(rows, axis=0)[f : n - f]
     return narrow(mean_of(kept, np.ones(n - 2 * f)), rows.dtype)
+
+
+def sign_majority(X: npt.ArrayLike) -> Array:
+    """Sign that most values have, in every column.
+
+    ``sgn(sum_i sgn(X_i))``.
+
+    Parameters
+    ----------
+    X : (n, d)
+
+    Returns
+    -------
+    array (d,)
+
+    Examples
+    --------
+    >>> sign_majority([[0.1, -3.0], [1e-320, 2.0], [-1e9, 0.0]]).tolist()
+    [1.0, 0.0]
+
+    References
+    ----------
+    Bernstein, Zhao, Azizzadenesheli, Anandkumar: signSGD with majority vote is communication efficient and fault
+    tolerant (2019).
+    """
+    rows = as_rows(X)
+    return narrow(np.sign(np.sign(rows.astype(np.float64)).sum(axis=0)), rows.dtype)
 
 
 def weighted_median(X: npt.ArrayLike, *, weights: npt.ArrayLike, even: str = "mid") -> Array:
