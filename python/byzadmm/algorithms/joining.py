@@ -41,8 +41,8 @@ def declared(rule: Any, f: int) -> Any:
     --------
     >>> from byzadmm import aggregators
     >>> from byzadmm.algorithms.joining import declared
-    >>> declared(aggregators.Krum(f=0), 2)
-    Krum(f=2, neighbors=None, weights=None)
+    >>> declared(aggregators.Krum(f=0), 2).f
+    2
     """
     if isinstance(rule, aggregators.Chain):
         return aggregators.Chain(tuple(declared(link, f) for link in rule.links))

@@ -150,7 +150,7 @@ class PerturbedGD(Algorithm):
         _, trial, taken = state["trials"].tolist()
         with np.errstate(over="ignore", invalid="ignore"):
             way = _norm(state["trial"].astype(np.float64) - state["drawn"].astype(np.float64))
-        if way >= self.escape:
+        if self.escape <= way < np.inf:
             state["x0"][:] = state["trial"]
             state["trials"][:] = DESCENT, 0, 0
         elif taken + 1 < self.length:
