@@ -1,4 +1,4 @@
-"""Logistic and linear regression: gradients and losses of all workers, and predictions."""
+"""Logistic and linear regression: gradients, losses and Hessians of all workers, and predictions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import numpy as np
 from .common import DTYPES, IMPLS, PROFILE, Benchmark, function, normal
 
 SCALE = 1 / 255
-KERNELS = ["logistic_gradient", "logistic_loss", "least_squares_gradient", "least_squares_loss", "linear_predict"]
+KERNELS = [
+    "logistic_gradient",
+    "logistic_loss",
+    "logistic_hessian_product",
+    "least_squares_gradient",
+    "least_squares_loss",
+    "least_squares_hessian_product",
+    "linear_predict",
+]
 
 
 class Linear(Benchmark):
@@ -25,5 +33,7 @@ class Linear(Benchmark):
         idx = rng.integers(0, p.samples, (p.workers, p.batch))
         wide = W.astype(np.float64)
         given = (lambda w: (w[0], X)) if kernel == "linear_predict" else (lambda w: (w, X, y, idx))
+        if kernel.endswith("_hessian_product"):
+            given = lambda w: (w, w[::-1], X, idx)  # noqa: E731
         self.call = lambda: function(impl, kernel)(*given(W), scale=SCALE)
         self.exact = lambda: function("reference", kernel)(*given(wide), scale=SCALE)

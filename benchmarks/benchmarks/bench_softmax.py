@@ -1,4 +1,4 @@
-"""Softmax regression: gradients of all workers, loss and accuracy."""
+"""Softmax regression: gradients and Hessians of all workers, loss and accuracy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ class Softmax(Benchmark):
     """uint8 samples, as images come."""
 
     param_names = ("impl", "kernel", "dtype")
-    params = (IMPLS, ["softmax_gradient", "softmax_loss", "softmax_predict", "softmax_accuracy"], DTYPES)
+    params = (
+        IMPLS,
+        ["softmax_gradient", "softmax_loss", "softmax_hessian_product", "softmax_predict", "softmax_accuracy"],
+        DTYPES,
+    )
 
     def setup(self, impl: str, kernel: str, dtype: str) -> None:
         p = PROFILE
@@ -26,6 +30,7 @@ class Softmax(Benchmark):
         arguments = {
             "softmax_gradient": lambda w: (w, X, y, idx),
             "softmax_loss": lambda w: (w, X, y, idx),
+            "softmax_hessian_product": lambda w: (w, w[::-1], X, idx),
             "softmax_predict": lambda w: (w[0], X),
             "softmax_accuracy": lambda w: (w[0], X, y),
         }[kernel]

@@ -63,7 +63,7 @@ void on_samples(const py::array& w, const py::array& x, Call&& call) {
   });
 }
 
-/// <name>_gradient and <name>_loss.
+/// <name>_gradient, <name>_loss and <name>_hessian_product.
 template <class Binding>
 void bind_linear_loss(py::module_& m) {
   const std::string name = Binding::name;
@@ -102,6 +102,23 @@ void bind_linear_loss(py::module_& m) {
           return result;
         },
         "W"_a, "X"_a, "y"_a, "idx"_a, "scale"_a, "bias"_a, "threads"_a, "Mean loss of every worker.");
+  m.def((name + "_hessian_product").c_str(),
+        [](const py::array& w, const py::array& v, const py::array& x, const py::object& idx, const py::array& out,
+           double scale, bool bias, int threads) {
+          const Problem p = check_problem(w, x, idx, bias);
+          Binding::labels(p.outputs);
+          on_samples(w, x, [&](const auto* models, const auto& samples) {
+            using T = std::decay_t<decltype(*models)>;
+            const T* along = require<T>(v, "V", shape_of(w));
+            T* to = require_out<T>(out, "out", shape_of(w));
+            const int team = table().resolve_threads(threads, 2 * p.work());
+            const Unlocked unlocked;
+            Binding::of(kernels<T>())
+                .hessian_product(p.model(models, scale), models, along, samples, p.idx, p.m, p.batch, to, team);
+          });
+        },
+        "W"_a, "V"_a, "X"_a, "idx"_a, "out"_a, "scale"_a, "bias"_a, "threads"_a,
+        "Hessian of every worker's mean loss times a vector.");
 }
 
 /// What the kernel of(table) says of every row by one model: R, or the type of the model.

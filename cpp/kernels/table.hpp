@@ -24,6 +24,8 @@ struct LinearKernels {
                    index_t m, index_t batch, T* out, int threads);
   double (*loss)(const LinearModel<T>&, const SamplesAs<T>&, const Target* y, const std::int64_t* idx, index_t batch,
                  int threads);
+  void (*hessian_product)(const LinearModel<T>&, const T* w, const T* v, const SamplesAs<T>&, const std::int64_t* idx,
+                          index_t m, index_t batch, T* out, int threads);
   std::unique_ptr<Loss<T>> (*make)(const SharedSamples<T, Target>&);
 };
 

@@ -1,6 +1,7 @@
 // Losses of linear models, the steps of the algorithms, random numbers, attacks, and the fused loops.
 #include "byzadmm/admm.hpp"
 #include "byzadmm/attacks.hpp"
+#include "byzadmm/hessian.hpp"
 #include "byzadmm/losses.hpp"
 #include "byzadmm/messages.hpp"
 #include "byzadmm/philox.hpp"
@@ -21,7 +22,7 @@ std::unique_ptr<Loss<T>> make_linear_loss(const SharedSamples<T, typename F::Tar
 
 template <class F, class T>
 constexpr LinearKernels<T, typename F::Target> kernels_of() {
-  return {linear_gradient<F, T>, linear_loss<F, T>, make_linear_loss<F, T>};
+  return {linear_gradient<F, T>, linear_loss<F, T>, linear_hessian_product<F, T>, make_linear_loss<F, T>};
 }
 
 template <class T>

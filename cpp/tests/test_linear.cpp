@@ -1,4 +1,6 @@
-// Linear models: gradients, losses and predictions of softmax, logistic and linear regression against their formulas.
+// Linear models: gradients, losses, Hessians and predictions of softmax, logistic and linear regression against their
+// formulas.
+#include "byzadmm/hessian.hpp"
 #include "byzadmm/regression.hpp"
 #include "byzadmm/softmax.hpp"
 #include "support.hpp"
@@ -192,8 +194,86 @@ void test_regression() {
   }
 }
 
+/// Hessian times a vector against the formula in double; parts of a worker's samples by their number alone.
+template <class F, class T, class X>
+void test_hessian_case(index_t K, index_t D, index_t B, bool bias) {
+  const index_t N = 41, m = 2, stride = D + (bias ? 1 : 0), size = K * stride;
+  const double scale = 1.0 / 255;
+  Buffer<X> x(N * D);
+  fill_features(x);
+  Buffer<T> w(m * size), v(m * size), h(m * size), again(m * size);
+  fill_normal(w);
+  fill_normal(v);
+  Buffer<std::int64_t> idx(m * B);
+  for (index_t i = 0; i < m * B; ++i) idx[i] = static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(N));
+  const auto samples = byzadmm::samples_as<T, X>({x.get(), N, D});
+  const byzadmm::LinearModel<T> shape{w.get(), K, D, stride, static_cast<T>(scale)};
+  byzadmm::linear_hessian_product<F, T>(shape, w.get(), v.get(), samples, idx.get(), m, B, h.get(), 1);
+  byzadmm::linear_hessian_product<F, T>(shape, w.get(), v.get(), samples, idx.get(), m, B, again.get(), 3);
+
+  bool product_ok = true, same = true;
+  for (index_t i = 0; i < m; ++i) {
+    const auto outputs_of = [&](const Buffer<T>& of, index_t row) {
+      std::vector<double> z(static_cast<std::size_t>(K));
+      for (index_t k = 0; k < K; ++k) {
+        const T* from = of.get() + i * size + k * stride;
+        double sum = 0;
+        for (index_t j = 0; j < D; ++j) sum += static_cast<double>(from[j]) * static_cast<double>(x[row * D + j]);
+        z[static_cast<std::size_t>(k)] = scale * sum + (bias ? static_cast<double>(from[D]) : 0.0);
+      }
+      return z;
+    };
+    std::vector<double> expected(static_cast<std::size_t>(size));
+    for (index_t b = 0; b < B; ++b) {
+      const index_t row = static_cast<index_t>(idx[i * B + b]);
+      auto z = outputs_of(w, row);
+      const auto u = outputs_of(v, row);
+      double total = 0, mean = 0;
+      if constexpr (std::is_same_v<F, byzadmm::Softmax>) {
+        const double top = *std::max_element(z.begin(), z.end());
+        for (double& e : z) total += e = std::exp(e - top);
+        for (std::size_t k = 0; k < z.size(); ++k) mean += (z[k] /= total) * u[k];
+      }
+      for (index_t k = 0; k < K; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        double curved = u[at];
+        if constexpr (std::is_same_v<F, byzadmm::Softmax>) curved = z[at] * (u[at] - mean);
+        if constexpr (std::is_same_v<F, byzadmm::Logistic>) curved = u[at] / (2 + std::exp(z[at]) + std::exp(-z[at]));
+        for (index_t j = 0; j < stride; ++j)
+          expected[static_cast<std::size_t>(k * stride + j)] +=
+              curved * (j < D ? scale * static_cast<double>(x[row * D + j]) : 1.0) / static_cast<double>(B);
+      }
+    }
+    for (index_t e = 0; e < size; ++e) {
+      product_ok = product_ok && close(static_cast<double>(h[i * size + e]), expected[static_cast<std::size_t>(e)],
+                                       400 * kEps<T> * (1 + std::abs(expected[static_cast<std::size_t>(e)])));
+      same = same && h[i * size + e] == again[i * size + e];
+    }
+  }
+  const std::string label = " T=" + name_of<T>() + " sizeof(X)=" + std::to_string(sizeof(X)) +
+                            " K=" + std::to_string(K) + " D=" + std::to_string(D) + " B=" + std::to_string(B);
+  check(product_ok, "linear_hessian_product" + label);
+  check(same, "linear_hessian_product with three threads" + label);
+}
+
+template <class T, class X>
+void test_hessian() {
+  for (const bool bias : {true, false}) {
+    for (const index_t D : {1, 7, 8, 9, 33, 71}) {
+      test_hessian_case<byzadmm::Softmax, T, X>(D % 5 + 1, D, 5, bias);
+      test_hessian_case<byzadmm::Logistic, T, X>(1, D, 33, bias);
+      test_hessian_case<byzadmm::LeastSquares, T, X>(1, D, 32, bias);
+    }
+    for (const index_t B : {1, 31, 512, 513, 1100}) test_hessian_case<byzadmm::Softmax, T, X>(3, 13, B, bias);
+  }
+  test_hessian_case<byzadmm::Logistic, T, X>(1, 3, 16 * 512 + 40, true);
+}
+
 template <class T>
 void test_all() {
+  test_hessian<T, std::uint8_t>();
+  test_hessian<T, float>();
+  test_hessian<T, double>();
   test_softmax<T, std::uint8_t>();
   test_softmax<T, float>();
   test_softmax<T, double>();

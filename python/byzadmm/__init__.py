@@ -28,7 +28,7 @@ __version__ = _core.__version__
 
 from byzadmm import aggregate, aggregators, attacks, datasets, kernels, losses, partition, steps, theory
 from byzadmm.aggregate import *  # noqa: F403 - the rules are names of the package too
-from byzadmm.algorithms import ADMM, RSA, SGD
+from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Newton, PerturbedGD
 from byzadmm.compare import compare
 from byzadmm.layers import flatten, unflatten
 from byzadmm.results import Result
@@ -39,6 +39,9 @@ __all__ = [
     "ADMM",
     "RSA",
     "SGD",
+    "SVRG",
+    "Newton",
+    "PerturbedGD",
     "Result",
     "Study",
     "__version__",

@@ -21,6 +21,7 @@ from support.arrays import same_bits
 from support.runs import (
     ALGORITHMS,
     ATTACKS,
+    DEMANDING,
     KILLED,
     Array,
     M,
@@ -85,13 +86,22 @@ class Pulled(algorithms.Algorithm):
 
 
 OWN = {"own_vote": example("own_algorithm").MajorityVote(), "own_pulled": Pulled()}
-EVERY = ALGORITHMS | KILLED | OWN
+EVERY = ALGORITHMS | KILLED | DEMANDING | OWN
+
+
+def parts_for(algorithm: algorithms.Algorithm) -> tuple[list[Array], dict[str, Any]]:
+    """The workers' samples; without the first of each, which the master has, for an algorithm that needs them there."""
+    parts = small_parts()
+    if not algorithm.validates:
+        return parts, {}
+    return [part[1:] for part in parts], {"validation": [int(part[0]) for part in parts]}
 
 
 def same_along_every_path(loss: str, kept: Path, settings: dict[str, Any]) -> None:
     """One thread, two, among many, rounds of messages, step by step, and resumed: the same bits."""
-    data, parts, case = data_for(loss), small_parts(), f"{loss} {settings['algorithm']} {settings['attack']}"
-    settings = settings | {"loss": loss, "n_byzantine": Q, "batch_size": 4, "iterations": 9, "seed": 3}
+    data, algorithm = data_for(loss), settings["algorithm"]
+    (parts, more), case = parts_for(algorithm), f"{loss} {algorithm} {settings['attack']}"
+    settings = settings | more | {"loss": loss, "n_byzantine": Q, "batch_size": 4, "iterations": 9, "seed": 3}
     settings |= {"dtype": "float32"}
     base = simulate(data, parts, threads=1, **settings)
     assert base.x0.shape == (18 if loss == "softmax" else 6,), case
@@ -102,9 +112,13 @@ def same_along_every_path(loss: str, kept: Path, settings: dict[str, Any]) -> No
     assert same_bits(base.x0, two_threads.x0), case
     (many,) = simulate_many([settings | {"dataset": data, "parts": parts}])
     assert same_bits(base.x0, many.x0), case  # type: ignore[union-attr]
-    rounds = engines.simulate(data, parts, **settings)
-    assert same_bits(base.x0, rounds.x0), case
-    assert base.eliminated == rounds.eliminated, case
+    if algorithm.second is None:
+        rounds = engines.simulate(data, parts, **settings)
+        assert same_bits(base.x0, rounds.x0), case
+        assert base.eliminated == rounds.eliminated, case
+    else:
+        with pytest.raises(ValueError, match=f"algorithm: {type(algorithm).__name__} has two exchanges per round"):
+            engines.simulate(data, parts, **settings)
 
     state, advance = local(experiment(dataset=data, parts=parts, **settings), stepwise=True)
     advance(state, 1, 9)
@@ -131,18 +145,20 @@ def test_a_loss_by_name_gives_the_same_bits_along_every_path(loss: str, attack: 
         same_along_every_path(loss, tmp_path / f"{name}.npz", settings)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OWN | DEMANDING)
 def test_an_algorithm_that_knows_nothing_of_sampled_workers_has_them(name: str, tmp_path: Path) -> None:
-    data, parts = small_data(), small_parts()
+    algorithm, data = EVERY[name], small_data()
+    parts, more = parts_for(algorithm)
     for attack in ("none", "sign_flip", "alie", "non_finite"):
-        settings: dict[str, Any] = {"algorithm": OWN[name], "attack": ATTACKS[attack], "n_byzantine": Q}
+        settings: dict[str, Any] = {"algorithm": algorithm, "attack": ATTACKS[attack], "n_byzantine": Q} | more
         settings |= {"iterations": 9, "batch_size": 4, "seed": 3, "participation": 0.6}
         base = simulate(data, parts, threads=1, **settings)
         assert not same_bits(base.x0, simulate(data, parts, **settings | {"participation": 1.0}).x0), attack
         kept = tmp_path / f"{attack}.npz"
         simulate(data, parts, checkpoint=kept, eval_every=2, **(settings | {"iterations": 4}))
         resumed = simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
-        for run in (engines.simulate(data, parts, **settings), resumed):
+        behind = engines.simulate if algorithm.second is None else simulate
+        for run in (behind(data, parts, **settings), resumed):
             assert same_bits(base.x0, run.x0), attack
             assert base.eliminated == run.eliminated, attack
 
@@ -283,6 +299,16 @@ def test_what_a_state_of_an_attack_may_be() -> None:
         attacks.WorstCase(lambda s: attacks.Mimic(), low=0, high=1)
 
 
+@pytest.mark.parametrize("algorithm", DEMANDING)
+def test_every_attack_runs_with_demanding_algorithms(algorithm: str) -> None:
+    parts, more = parts_for(DEMANDING[algorithm])
+    settings: dict[str, Any] = {"algorithm": DEMANDING[algorithm], "n_byzantine": Q, "iterations": 3} | more
+    for name, kind in attacks.REGISTRY.items():
+        run = simulate(small_data(), parts, attack=kind(), **settings)
+        assert np.isfinite(run.x0).all(), name
+        assert set(run.eliminated) <= set(range(M - Q, M)), name
+
+
 def test_the_list_of_attacks_is_the_registry(root: Path) -> None:
     page = (root / "docs" / "api.md").read_text("utf-8")
     section = page.split("## `byzadmm.attacks`")[1].split("\n## ")[0]
@@ -332,7 +358,7 @@ class Alone:
         return Rows().gradient(x, worker=worker, k=k)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "history"])
+@pytest.mark.parametrize("name", [name for name, algorithm in EVERY.items() if not algorithm.needs])
 def test_a_loss_with_everything_optional(name: str, tmp_path: Path) -> None:
     loss = Rows()
     settings: dict[str, Any] = {"algorithm": EVERY[name], "n_byzantine": Q, "iterations": 8, "eval_every": 3}

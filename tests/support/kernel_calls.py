@@ -44,6 +44,13 @@ def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
         "logistic_loss": lambda t: kernels.logistic_loss(W[:, 0], X, y % 2, scale=1 / 255, threads=t),
         "least_squares_gradient": lambda t: kernels.least_squares_gradient(W[:, 0], X, y / 3, threads=t),
         "least_squares_loss": lambda t: kernels.least_squares_loss(W[:, 0], X, y / 3, idx, threads=t),
+        "softmax_hessian_product": lambda t: kernels.softmax_hessian_product(W, W[::-1], X, idx, threads=t),
+        "logistic_hessian_product, parts": lambda t: kernels.logistic_hessian_product(
+            W[0, 0], W[1, 0], X, np.arange(1700) % 211, scale=1 / 255, threads=t
+        ),
+        "least_squares_hessian_product": lambda t: kernels.least_squares_hessian_product(
+            W[:, 0], W[:, 1], X, threads=t
+        ),
         "linear_predict": lambda t: kernels.linear_predict(W[0, 0], X, threads=t),
         "admm_worker_step": lambda t: kernels.admm_worker_step(few, 2 * few, few - 1, few, alpha=0.1, threads=t),
         "admm_dual_step": lambda t: kernels.admm_dual_step(few, 2 * few, x0, beta=0.3, lam=0.4, threads=t),

@@ -11,7 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, simulate, steps
+from byzadmm import (
+    ADMM,
+    RSA,
+    SGD,
+    SVRG,
+    Newton,
+    PerturbedGD,
+    Result,
+    _core,
+    attacks,
+    datasets,
+    losses,
+    partition,
+    simulate,
+    steps,
+)
 from byzadmm import reference as ref
 from byzadmm.algorithms import Algorithm
 from byzadmm.training.experiment import Experiment
@@ -21,6 +36,7 @@ __all__ = [
     "ALGORITHMS",
     "ATTACKS",
     "BYZANTINE",
+    "DEMANDING",
     "KILLED",
     "SOFTMAX_ATTACKS",
     "M",
@@ -73,6 +89,14 @@ ALGORITHMS: dict[str, Algorithm] = {
 KILLED: dict[str, Algorithm] = {
     **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
     "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
+}
+
+#: Those that ask more of a loss or of the master than gradients: clean samples, full gradients, Hessians.
+DEMANDING: dict[str, Algorithm] = {
+    "svrg": SVRG(step=_STEP, batch=2),
+    "perturbed": PerturbedGD("median", _STEP, eps=0.4, radius=0.3, escape=0.2, rounds=2, length=2),
+    "newton": Newton(step=0.5, cg_iterations=6),
+    "newton_compares": Newton("comparison", c=(0.75, 2.0), cg_iterations=6),
 }
 
 

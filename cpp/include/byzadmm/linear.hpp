@@ -11,6 +11,7 @@
 //   Target                                what y is
 //   residuals(z, count, K, target)        z[k][s] <- dF/dz_k at y = target(s) for s < count, 0 for the others
 //   losses(z, count, K, target, out)      out[s] = F of sample s < count, in double
+//   curvature(z, u, count, K)             u[k][s] <- (d2F/dz2 u)_k for s < count, 0 for the others (hessian.hpp)
 #pragma once
 
 #include <cmath>
@@ -143,6 +144,27 @@ BYZ_NOINLINE void accumulate_gradient(const T* const* x, index_t count, const T*
   }
 }
 
+/// g (K, stride) (+)= share * sum_s r[.][s] (scale x_s, 1)^T over the samples of a tile. r (K, kBatchTile) is 0 past
+/// the last of them, and changes.
+template <class T>
+BYZ_ALWAYS_INLINE void add_outer_products(const LinearModel<T>& model, const T* const* x, index_t count, T share, T* r,
+                                          T* g, bool first) {
+  using V = simd::vec<T>;
+  for (index_t k = 0; k < model.outputs; ++k) {
+    V sum{};
+    for (index_t s = 0; s < kBatchTile; s += simd::lanes<T>) {
+      const V p = simd::load(r + k * kBatchTile + s) * share;
+      simd::store(r + k * kBatchTile + s, p * model.scale);
+      sum += p;
+    }
+    if (model.has_bias()) {
+      T* to = g + k * model.stride + model.features;
+      *to = (first ? T(0) : *to) + simd::sum_lanes<T>(sum);
+    }
+  }
+  accumulate_gradient(x, count, r, g, model.outputs, model.features, model.stride, first);
+}
+
 }  // namespace detail
 
 /// Scratch elements of T that a tile needs per thread: outputs, converted samples, and room to align both.
@@ -158,7 +180,7 @@ index_t linear_scratch(const SamplesAs<T>& samples, index_t outputs) {
 template <class F, class T, class Target>
 BYZ_NOINLINE void linear_gradient_one(const LinearModel<T>& model, const SamplesAs<T>& samples, const std::int64_t* idx,
                                       Target target, index_t B, T* g, T* scratch) {
-  const index_t K = model.outputs, D = model.features;
+  const index_t K = model.outputs;
   T* z = detail::line_start(scratch);
   detail::BatchTile<T> tile(samples, z + kBatchTile * K);
   const T share = T(1) / static_cast<T>(B);
@@ -167,20 +189,7 @@ BYZ_NOINLINE void linear_gradient_one(const LinearModel<T>& model, const Samples
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, count);
     detail::outputs(x, count, model, z);
     F::residuals(z, count, K, [&](index_t s) { return target(lo + s); });
-    for (index_t k = 0; k < K; ++k) {
-      using V = simd::vec<T>;
-      V sum{};
-      for (index_t s = 0; s < kBatchTile; s += simd::lanes<T>) {
-        const V p = simd::load(z + k * kBatchTile + s) * share;
-        simd::store(z + k * kBatchTile + s, p * model.scale);
-        sum += p;
-      }
-      if (model.has_bias()) {
-        T* to = g + k * model.stride + D;
-        *to = (lo == 0 ? T(0) : *to) + simd::sum_lanes<T>(sum);
-      }
-    }
-    detail::accumulate_gradient(x, count, z, g, K, D, model.stride, lo == 0);
+    detail::add_outer_products(model, x, count, share, z, g, lo == 0);
   }
 }
 

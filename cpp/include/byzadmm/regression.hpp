@@ -27,6 +27,17 @@ struct Logistic {
     for (index_t s = count; s < kBatchTile; ++s) z[s] = T(0);
   }
 
+  /// sigmoid(z) sigmoid(-z) u
+  template <class T>
+  static BYZ_ALWAYS_INLINE void curvature(const T* z, T* u, index_t count, index_t) {
+    using V = simd::vec<T>;
+    for (index_t s = 0; s < count; s += simd::lanes<T>) {
+      const V t = simd::load(z + s), e = simd::exp<T>(simd::min(t, -t));
+      simd::store(u + s, (e / ((T(1) + e) * (T(1) + e))) * simd::load(u + s));
+    }
+    for (index_t s = count; s < kBatchTile; ++s) u[s] = T(0);
+  }
+
   template <class T, class Label>
   static void losses(const T* z, index_t count, index_t, Label&& label, double* out) {
     for (index_t s = 0; s < count; ++s) {
@@ -44,6 +55,11 @@ struct LeastSquares {
   static BYZ_ALWAYS_INLINE void residuals(T* z, index_t count, index_t, Value&& value) {
     for (index_t s = 0; s < count; ++s) z[s] -= static_cast<T>(value(s));
     for (index_t s = count; s < kBatchTile; ++s) z[s] = T(0);
+  }
+
+  template <class T>
+  static BYZ_ALWAYS_INLINE void curvature(const T*, T* u, index_t count, index_t) {
+    for (index_t s = count; s < kBatchTile; ++s) u[s] = T(0);
   }
 
   template <class T, class Value>

@@ -45,6 +45,24 @@ struct Softmax {
     for (index_t s = 0; s < count; ++s) z[static_cast<index_t>(label(s)) * kBatchTile + s] -= T(1);
   }
 
+  /// p (u - <p, u>) with p = softmax(z); z becomes p.
+  template <class T>
+  static BYZ_ALWAYS_INLINE void curvature(T* z, T* u, index_t count, index_t classes) {
+    using V = simd::vec<T>;
+    detail::softmax_columns(z, count, classes);
+    for (index_t s = 0; s < count; s += simd::lanes<T>) {
+      V mean{};
+      for (index_t k = 0; k < classes; ++k)
+        mean = simd::madd<T>(simd::load(z + k * kBatchTile + s), simd::load(u + k * kBatchTile + s), mean);
+      for (index_t k = 0; k < classes; ++k) {
+        T* to = u + k * kBatchTile + s;
+        simd::store(to, simd::load(z + k * kBatchTile + s) * (simd::load(to) - mean));
+      }
+    }
+    for (index_t k = 0; k < classes; ++k)
+      for (index_t s = count; s < kBatchTile; ++s) u[k * kBatchTile + s] = T(0);
+  }
+
   /// log sum_k exp(z_k - top) - (z_y - top)
   template <class T, class Label>
   static void losses(const T* z, index_t count, index_t classes, Label&& label, double* out) {

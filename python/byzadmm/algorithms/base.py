@@ -104,6 +104,16 @@ class Algorithm:
         """Whether the master needs samples of its own, ``simulate(validation=)``."""
         return False
 
+    @property
+    def second(self) -> Algorithm | None:
+        """The second exchange of a round as an algorithm with ``message`` and ``answer``; None: there is none.
+
+        The workers then answer ``x0``, the master sends what :meth:`question` makes of that, the workers answer it by
+        ``second.answer``, whose state has it as the entry "asked", and :meth:`update` hears those messages. An attack
+        is called in each exchange, with the algorithm of that exchange. It runs in one process: engines refuse it.
+        """
+        return None
+
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that are illegal for ``n`` messages out of ``workers`` workers."""
 
@@ -155,6 +165,14 @@ class Algorithm:
     def master_state(self, run: Experiment) -> State:
         """What the master holds before the first round, besides ``x0``."""
         return {}
+
+    def point(self, state: State) -> Array:
+        """What the master sends in the first exchange of a round: where the workers compute. By default the model."""
+        return state["x0"]
+
+    def question(self, run: Experiment, state: State, heard: Heard, k: int) -> Array:
+        """What the master sends in the second exchange, (d,), made of the messages ``heard`` in the first."""
+        raise NotImplementedError(f"{type(self).__name__} has no question")
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
         """Move ``state["x0"]``, in place, by the messages ``heard``."""

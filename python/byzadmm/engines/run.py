@@ -48,6 +48,9 @@ def lead(
     Result
         To the bit that of ``simulate``, if every worker answered every round in time.
     """
+    if experiment.algorithm.second is not None:
+        name = type(experiment.algorithm).__name__
+        raise ValueError(f"algorithm: {name} has two exchanges per round; byzadmm.simulate runs it, engines do not")
     master = Master(experiment)
     state = master.state()
     if experiment.has_models:

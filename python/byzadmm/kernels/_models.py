@@ -1,4 +1,4 @@
-"""What the kernels of linear models share: the checked arguments, and the calls of a gradient and of a loss."""
+"""What the kernels of linear models share: the checked arguments, and the calls of a gradient, a loss, a Hessian."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Model(NamedTuple):
 
     Attributes
     ----------
-    gradient, loss : functions of ``_core``
+    gradient, loss, hessian_product : functions of ``_core``
     targets : callable
         ``(y, "y") -> (N,)`` array.
     classes : bool
@@ -26,6 +26,7 @@ class Model(NamedTuple):
 
     gradient: Callable[..., None]
     loss: Callable[..., Array]
+    hessian_product: Callable[..., None]
     targets: Callable[[Any, str], Array]
     classes: bool
 
@@ -54,9 +55,7 @@ def with_output(models: Array, samples: Array, bias: bool) -> Array:
     return models[:, None]
 
 
-def _arguments(
-    model: Model, W: Any, X: Any, y: Any, idx: Any, bias: bool
-) -> tuple[Array, Array, Array, Array | None, bool]:
+def _inputs(model: Model, W: Any, X: Any, idx: Any, bias: bool) -> tuple[Array, Array, Array | None, bool]:
     models = as_float(W, "W")
     single = models.ndim == 1 + model.classes
     models = models[None] if single else models
@@ -70,17 +69,22 @@ def _arguments(
         rows = rows[None] if single and rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != len(models):
             raise ValueError(f"idx: expected shape ({len(models)}, B), got {rows.shape}")
+    has_bias = check_bias(bias)
+    return models if model.classes else with_output(models, samples, has_bias), samples, rows, single
+
+
+def _targets(model: Model, y: Any, samples: Array) -> Array:
     targets = model.targets(y, "y")
     require_shape(targets, "y", (len(samples),))
-    has_bias = check_bias(bias)
-    return models if model.classes else with_output(models, samples, has_bias), samples, targets, rows, single
+    return targets
 
 
 def gradient(
     model: Model, W: Any, X: Any, y: Any, idx: Any, *, scale: float, bias: bool, out: Any, threads: int
 ) -> Any:
     """Gradients of all workers, of the shape of W."""
-    models, samples, targets, rows, single = _arguments(model, W, X, y, idx, bias)
+    models, samples, rows, single = _inputs(model, W, X, idx, bias)
+    targets = _targets(model, y, samples)
     inputs = [models, samples, targets] + ([] if rows is None else [rows])
     shape = models.shape if model.classes else (len(models), models.shape[2])
     sources = [W, X, y] + ([] if idx is None else [idx])
@@ -94,7 +98,25 @@ def gradient(
 
 def loss(model: Model, W: Any, X: Any, y: Any, idx: Any, *, scale: float, bias: bool, threads: int) -> Any:
     """Mean loss of every worker (m,), or a float."""
-    models, samples, targets, rows, single = _arguments(model, W, X, y, idx, bias)
+    models, samples, rows, single = _inputs(model, W, X, idx, bias)
+    targets = _targets(model, y, samples)
     factor = check_real(scale, "scale", dtype=models.dtype)
     mean = model.loss(models, samples, targets, rows, factor, bool(bias), check_threads(threads))
     return float(mean[0]) if single else mean
+
+
+def hessian_product(
+    model: Model, W: Any, V: Any, X: Any, idx: Any, *, scale: float, bias: bool, out: Any, threads: int
+) -> Any:
+    """Hessians of all workers times their vectors, of the shape of W."""
+    models, samples, rows, single = _inputs(model, W, X, idx, bias)
+    shape = models.shape if model.classes else (len(models), models.shape[2])
+    shape = shape[1:] if single else shape
+    along = as_float(V, "V", models.dtype)
+    require_shape(along, "V", shape)
+    inputs = [models, along, samples] + ([] if rows is None else [rows])
+    result = prepare_out(out, shape, models.dtype, inputs, [W, V, X] + ([] if idx is None else [idx]))
+    factor = check_real(scale, "scale", dtype=models.dtype)
+    to, along = result.reshape(models.shape), along.reshape(models.shape)
+    model.hessian_product(models, along, samples, rows, to, factor, bool(bias), check_threads(threads))
+    return returned(result, out, W)

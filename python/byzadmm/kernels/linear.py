@@ -1,4 +1,4 @@
-"""Logistic and linear regression: mini-batch gradients and losses of all workers, and the outputs of a model."""
+"""Logistic and linear regression: gradients, losses and Hessians of all workers, and the outputs of a model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from byzadmm.kernels._checks import require_shape, returned
 
 __all__ = [
     "least_squares_gradient",
+    "least_squares_hessian_product",
     "least_squares_loss",
     "linear_predict",
     "logistic_gradient",
+    "logistic_hessian_product",
     "logistic_loss",
 ]
 
-_LOGISTIC = _models.Model(_core.logistic_gradient, _core.logistic_loss, as_index, classes=False)
-_SQUARES = _models.Model(_core.least_squares_gradient, _core.least_squares_loss, _models.as_real, classes=False)
+_LOGISTIC = _models.Model(
+    _core.logistic_gradient, _core.logistic_loss, _core.logistic_hessian_product, as_index, classes=False
+)
+_SQUARES = _models.Model(
+    _core.least_squares_gradient,
+    _core.least_squares_loss,
+    _core.least_squares_hessian_product,
+    _models.as_real,
+    classes=False,
+)
 
 
 def logistic_gradient(
@@ -77,6 +87,34 @@ def logistic_loss(
     return _models.loss(_LOGISTIC, W, X, y, idx, scale=scale, bias=bias, threads=threads)
 
 
+def logistic_hessian_product(
+    W: Any, V: Any, X: Any, idx: Any = None, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0
+) -> Any:
+    """Hessian of logistic regression times a vector, for all workers in one call.
+
+    ``h_i = (1/B) sum_b p_b (1 - p_b) (V_i.x_b) x_b`` with ``p_b = sigmoid(W_i.x_b)`` and
+    ``x_b = (scale * X[idx[i, b]], 1)``. It does not depend on the labels.
+
+    Parameters
+    ----------
+    W, X, idx, scale
+        As in :func:`logistic_gradient`.
+    V : array of the shape of W
+        A vector per worker.
+
+    Returns
+    -------
+    array of the shape and dtype of ``W``
+
+    Examples
+    --------
+    >>> from byzadmm import kernels
+    >>> kernels.logistic_hessian_product([0.0, 0.0], [1.0, 1.0], [[3.0]]).tolist()
+    [3.0, 1.0]
+    """
+    return _models.hessian_product(_LOGISTIC, W, V, X, idx, scale=scale, bias=bias, out=out, threads=threads)
+
+
 def least_squares_gradient(
     W: Any, X: Any, y: Any, idx: Any = None, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0
 ) -> Any:
@@ -123,6 +161,31 @@ def least_squares_loss(
     0.125
     """
     return _models.loss(_SQUARES, W, X, y, idx, scale=scale, bias=bias, threads=threads)
+
+
+def least_squares_hessian_product(
+    W: Any, V: Any, X: Any, idx: Any = None, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0
+) -> Any:
+    """Hessian of linear regression times a vector, for all workers in one call.
+
+    ``h_i = (1/B) sum_b (V_i.x_b) x_b`` with ``x_b = (scale * X[idx[i, b]], 1)``, the same for every ``W``.
+
+    Parameters
+    ----------
+    W, V, X, idx, scale
+        As in :func:`logistic_hessian_product`.
+
+    Returns
+    -------
+    array of the shape and dtype of ``W``
+
+    Examples
+    --------
+    >>> from byzadmm import kernels
+    >>> kernels.least_squares_hessian_product([0.0, 0.0], [1.0, 1.0], [[3.0]]).tolist()
+    [12.0, 4.0]
+    """
+    return _models.hessian_product(_SQUARES, W, V, X, idx, scale=scale, bias=bias, out=out, threads=threads)
 
 
 def linear_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0) -> Any:

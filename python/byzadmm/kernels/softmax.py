@@ -1,4 +1,4 @@
-"""Softmax regression: mini-batch gradients and losses of all workers, predictions, accuracy."""
+"""Softmax regression: gradients, losses and Hessians of all workers, predictions, accuracy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from byzadmm._internal.validation import check_real, check_threads
 from byzadmm.kernels import _models
 from byzadmm.kernels._checks import require_shape, returned
 
-__all__ = ["softmax_accuracy", "softmax_gradient", "softmax_loss", "softmax_predict"]
+__all__ = ["softmax_accuracy", "softmax_gradient", "softmax_hessian_product", "softmax_loss", "softmax_predict"]
 
 
-_MODEL = _models.Model(_core.softmax_gradient, _core.softmax_loss, as_index, classes=True)
+_MODEL = _models.Model(
+    _core.softmax_gradient, _core.softmax_loss, _core.softmax_hessian_product, as_index, classes=True
+)
 
 
 def softmax_gradient(
@@ -76,6 +78,36 @@ def softmax_loss(
     0.693147
     """
     return _models.loss(_MODEL, W, X, y, idx, scale=scale, bias=bias, threads=threads)
+
+
+def softmax_hessian_product(
+    W: Any, V: Any, X: Any, idx: Any = None, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0
+) -> Any:
+    """Hessian of softmax regression times a vector, for all workers in one call.
+
+    ``H_i = (1/B) sum_b p_b * (u_b - <p_b, u_b>) x_b^T``, the first product element by element, with
+    ``p_b = softmax(W_i x_b)``, ``u_b = V_i x_b`` and ``x_b = (scale * X[idx[i, b]], 1)``. It does not depend on the
+    labels. The Hessian is singular: the same vector added to every row of ``V`` changes nothing.
+
+    Parameters
+    ----------
+    W, X, idx, scale
+        As in :func:`softmax_gradient`.
+    V : array of the shape of W
+        A vector per worker.
+
+    Returns
+    -------
+    array of the shape and dtype of ``W``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from byzadmm import kernels
+    >>> kernels.softmax_hessian_product(np.zeros((2, 2)), [[1.0, 1.0], [0.0, 0.0]], [[3.0]]).tolist()
+    [[3.0, 1.0], [-3.0, -1.0]]
+    """
+    return _models.hessian_product(_MODEL, W, V, X, idx, scale=scale, bias=bias, out=out, threads=threads)
 
 
 def softmax_predict(w: Any, X: Any, *, scale: float = 1.0, bias: bool = True, out: Any = None, threads: int = 0) -> Any:

@@ -15,6 +15,9 @@ Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``.
 ``full_gradient(x, *, worker) -> (dim,)``           gradient on all samples of a worker: LSVRG, perturbed descent,
                                                     Newton
 ``hessian_product(x, v, *, worker) -> (dim,)``      Hessian of all samples of a worker times a vector: Newton
+``batch_hessian_product(x, v, rows) -> (dim,)``     the same on samples that the master holds: Newton with comparison
+``singular``                                        True: the Hessian is singular everywhere, so that Newton needs
+                                                    ``rho > 0``
 ``batch_losses(models, rows) -> (n,)``              mean losses of models (n, d) on samples that the master holds: Zeno;
                                                     ``batch_losses(models, worker=, k=)`` on a worker's batch of a round
 ``batch_gradient(x, rows) -> (dim,)``               gradient on samples that the master holds: FLTrust, SVRG, Newton

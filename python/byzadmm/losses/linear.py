@@ -50,6 +50,7 @@ class Logistic(LabeledLoss):
     _native_loss = staticmethod(_core.Loss.logistic)
     _native_mean = staticmethod(_core.logistic_loss)
     _native_gradient = staticmethod(_core.logistic_gradient)
+    _native_hessian_product = staticmethod(_core.logistic_hessian_product)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes != 2:
@@ -110,6 +111,7 @@ class LeastSquares(SampledLoss):
     _native_loss = staticmethod(_core.Loss.least_squares)
     _native_mean = staticmethod(_core.least_squares_loss)
     _native_gradient = staticmethod(_core.least_squares_gradient)
+    _native_hessian_product = staticmethod(_core.least_squares_hessian_product)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes != 0:

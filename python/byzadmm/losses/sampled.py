@@ -32,7 +32,7 @@ _Labeled = TypeVar("_Labeled", bound="LabeledLoss")
 class SampledLoss:
     """Base of the losses on a data set: mean loss of a linear model, one batch per worker and round.
 
-    A subclass has ``name``, the three native functions, ``_check``, ``_residuals`` and ``evaluate``.
+    A subclass has ``name``, the four native functions, ``_check``, ``_residuals`` and ``evaluate``.
 
     Attributes
     ----------
@@ -41,10 +41,11 @@ class SampledLoss:
     """
 
     name: ClassVar[str]
-    #: Constructor of the native loss, and the native mean losses and gradients of given models on given rows.
+    #: Constructor of the native loss, and the native mean losses, gradients and Hessians times vectors on given rows.
     _native_loss: ClassVar[Callable[..., _core.Loss]]
     _native_mean: ClassVar[Callable[..., Array]]
     _native_gradient: ClassVar[Callable[..., None]]
+    _native_hessian_product: ClassVar[Callable[..., None]]
 
     def __init__(
         self,
@@ -127,6 +128,15 @@ class SampledLoss:
     def batch_gradient(self, x: Any, rows: Any) -> Array:
         """The gradient at ``x`` (dim,) on some rows of the training set, with their true targets."""
         return self._gradient(x, check_rows(rows, len(self.dataset.train_x)), self._y)
+
+    def hessian_product(self, x: Any, v: Any, *, worker: int) -> Array:
+        """The Hessian of ``worker`` at ``x`` (dim,) on all of its samples, times ``v`` (dim,)."""
+        (worker,) = check_workers([worker], "worker", self.n_workers)
+        return self._hessian_product(x, v, self.parts[worker])
+
+    def batch_hessian_product(self, x: Any, v: Any, rows: Any) -> Array:
+        """The Hessian at ``x`` (dim,) on some rows of the training set, times ``v`` (dim,)."""
+        return self._hessian_product(x, v, check_rows(rows, len(self.dataset.train_x)))
 
     def batch_losses(self, models: Any, rows: Any = None, *, worker: int | None = None, k: int | None = None) -> Array:
         """Mean losses (n,) of models (n, dim) on some rows of the training set, or on a worker's batch of round ``k``.
@@ -231,6 +241,14 @@ class SampledLoss:
         out: Array = np.empty_like(model)
         scale = float(self.dataset.scale)
         self._native_gradient(model, self._train, targets, rows[None], out, scale, True, self.threads)
+        return out.ravel()
+
+    def _hessian_product(self, x: Any, v: Any, rows: Array) -> Array:
+        model = self._model(x)
+        along = checked_vector(v, "v", self.dim, finite=False).astype(model.dtype, copy=False).reshape(model.shape)
+        out: Array = np.empty_like(model)
+        scale = float(self.dataset.scale)
+        self._native_hessian_product(model, along, self._train, rows[None], out, scale, True, self.threads)
         return out.ravel()
 
     def _seen_by(self, worker: int) -> Array:

@@ -40,9 +40,12 @@ class Softmax(LabeledLoss):
     """
 
     name: ClassVar[str] = "softmax"
+    #: The same vector added to the weights of every class changes no probability.
+    singular: ClassVar[bool] = True
     _native_loss = staticmethod(_core.Loss.softmax)
     _native_mean = staticmethod(_core.softmax_loss)
     _native_gradient = staticmethod(_core.softmax_gradient)
+    _native_hessian_product = staticmethod(_core.softmax_hessian_product)
 
     def _check(self, dataset: Dataset) -> None:
         if dataset.n_classes < 1:

@@ -1,4 +1,4 @@
-"""Twin of ``regression.hpp``: losses and gradients of logistic and linear regression, all workers at once."""
+"""Twin of ``regression.hpp``: losses, gradients and Hessians of logistic and linear regression, all workers at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from ._arrays import Array, as_float
 
 __all__ = [
     "least_squares_gradient",
+    "least_squares_hessian_product",
     "least_squares_loss",
     "linear_predict",
     "logistic_gradient",
+    "logistic_hessian_product",
     "logistic_loss",
 ]
 
@@ -95,6 +97,43 @@ def logistic_loss(
     return np.asarray(loss, models.dtype).reshape(models.shape[:-1])
 
 
+def logistic_hessian_product(
+    W: npt.ArrayLike,
+    V: npt.ArrayLike,
+    X: npt.ArrayLike,
+    idx: npt.ArrayLike | None = None,
+    *,
+    scale: float = 1.0,
+    bias: bool = True,
+) -> Array:
+    """Hessian of the mean logistic loss of each worker's mini-batch, times a vector.
+
+    ``h_i = (1/B) sum_b p_b (1 - p_b) (V_i.a_b) a_b`` with ``p_b = sigmoid(W_i.a_b)``.
+
+    Parameters
+    ----------
+    W, X, idx, scale, bias
+        As in :func:`logistic_gradient`.
+    V : array of the shape of ``W``
+        The vectors.
+
+    Returns
+    -------
+    array
+        The shape and dtype of ``W``.
+
+    Examples
+    --------
+    >>> logistic_hessian_product([0.0, 0.0], [1.0, 1.0], [[3.0]])
+    array([3., 1.])
+    """
+    models = as_float(W)
+    A, _ = _batch(models, X, np.zeros(len(np.asarray(X))), idx)
+    e = np.exp(-np.abs(_outputs(models, A, scale, bias)))
+    u = _outputs(np.asarray(V, models.dtype), A, scale, bias)
+    return _gradient(models, A, e / (1 + e) ** 2 * u, scale, bias)
+
+
 def least_squares_gradient(
     W: npt.ArrayLike,
     X: npt.ArrayLike,
@@ -162,6 +201,39 @@ def least_squares_loss(
     A, targets = _batch(models, X, y, idx)
     loss = np.square(_outputs(models, A, scale, bias) - targets).mean(axis=-1) / 2
     return np.asarray(loss, models.dtype).reshape(models.shape[:-1])
+
+
+def least_squares_hessian_product(
+    W: npt.ArrayLike,
+    V: npt.ArrayLike,
+    X: npt.ArrayLike,
+    idx: npt.ArrayLike | None = None,
+    *,
+    scale: float = 1.0,
+    bias: bool = True,
+) -> Array:
+    """Hessian of half the mean squared residual of each worker's mini-batch, times a vector.
+
+    ``h_i = (1/B) sum_b (V_i.a_b) a_b``, the same for every ``W``.
+
+    Parameters
+    ----------
+    W, V, X, idx, scale, bias
+        As in :func:`logistic_hessian_product`.
+
+    Returns
+    -------
+    array
+        The shape and dtype of ``W``.
+
+    Examples
+    --------
+    >>> least_squares_hessian_product([0.0, 0.0], [1.0, 1.0], [[3.0]])
+    array([12.,  4.])
+    """
+    models = as_float(W)
+    A, _ = _batch(models, X, np.zeros(len(np.asarray(X))), idx)
+    return _gradient(models, A, _outputs(np.asarray(V, models.dtype), A, scale, bias), scale, bias)
 
 
 def linear_predict(w: npt.ArrayLike, X: npt.ArrayLike, *, scale: float = 1.0, bias: bool = True) -> Array:

@@ -1,4 +1,4 @@
-"""Twin of ``softmax.hpp``: mini-batch loss and gradient of softmax regression, all workers at once."""
+"""Twin of ``softmax.hpp``: mini-batch loss, gradient and Hessian of softmax regression, all workers at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ._arrays import Array, as_float
 
-__all__ = ["softmax_accuracy", "softmax_gradient", "softmax_loss", "softmax_predict"]
+__all__ = ["softmax_accuracy", "softmax_gradient", "softmax_hessian_product", "softmax_loss", "softmax_predict"]
 
 
 def softmax_gradient(
@@ -59,13 +59,7 @@ def softmax_gradient(
     np.exp(P, out=P)
     P /= P.sum(axis=-1, keepdims=True)
     P -= labels[..., None] == np.arange(models.shape[-2])
-    P /= P.shape[-2]
-    G = np.empty((*P.shape[:-2], *models.shape[-2:]), models.dtype)
-    G[..., : A.shape[-1]] = np.swapaxes(P, -1, -2) @ A
-    G[..., : A.shape[-1]] *= scale
-    if bias:
-        G[..., -1] = P.sum(axis=-2)
-    return G.reshape(models.shape)
+    return _outer_products(models, A, P, scale, bias)
 
 
 def softmax_loss(
@@ -106,6 +100,47 @@ def softmax_loss(
     own = np.take_along_axis(L, np.broadcast_to(labels, L.shape[:-1])[..., None], axis=-1)[..., 0]
     loss = (np.log(np.exp(L).sum(axis=-1)) - own).mean(axis=-1)
     return np.asarray(loss, models.dtype).reshape(models.shape[:-2])
+
+
+def softmax_hessian_product(
+    W: npt.ArrayLike,
+    V: npt.ArrayLike,
+    X: npt.ArrayLike,
+    idx: npt.ArrayLike | None = None,
+    *,
+    scale: float = 1.0,
+    bias: bool = True,
+) -> Array:
+    """Hessian of the mean cross-entropy of each worker's mini-batch, times a vector.
+
+    ``H_i = (1/B) sum_b p_b * (u_b - <p_b, u_b>) a_b^T``, the first product element by element, with
+    ``p_b = softmax(W_i a_b)`` and ``u_b = V_i a_b``.
+
+    Parameters
+    ----------
+    W, X, idx, scale, bias
+        As in :func:`softmax_gradient`.
+    V : array of the shape of ``W``
+        The vectors.
+
+    Returns
+    -------
+    array
+        The shape and dtype of ``W``.
+
+    Examples
+    --------
+    >>> softmax_hessian_product([[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]], [[3.0]])
+    array([[ 3.,  1.],
+           [-3., -1.]])
+    """
+    models = as_float(W)
+    A, _ = _batch(models, X, np.zeros(len(np.asarray(X))), idx)
+    P = _shifted_logits(models, A, scale, bias)
+    np.exp(P, out=P)
+    P /= P.sum(axis=-1, keepdims=True)
+    u = _logits(np.asarray(V, models.dtype), A, scale, bias)
+    return _outer_products(models, A, P * (u - (P * u).sum(axis=-1, keepdims=True)), scale, bias)
 
 
 def softmax_predict(w: npt.ArrayLike, X: npt.ArrayLike, *, scale: float = 1.0, bias: bool = True) -> Array:
@@ -195,3 +230,14 @@ def _shifted_logits(models: Array, A: Array, scale: float, bias: bool) -> Array:
     logits = _logits(models, A, scale, bias)
     logits -= logits.max(axis=-1, keepdims=True)
     return logits
+
+
+def _outer_products(models: Array, A: Array, residuals: Array, scale: float, bias: bool) -> Array:
+    """``(1/B) sum_b r_b a_b^T``, in the shape of the models."""
+    residuals = residuals / residuals.dtype.type(residuals.shape[-2])
+    G = np.empty((*residuals.shape[:-2], *models.shape[-2:]), models.dtype)
+    G[..., : A.shape[-1]] = np.swapaxes(residuals, -1, -2) @ A
+    G[..., : A.shape[-1]] *= scale
+    if bias:
+        G[..., -1] = residuals.sum(axis=-2)
+    return G.reshape(models.shape)

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["Master", "message_bound", "play"]
 
 
-def play(k: int, master: Master, ask: Callable[[int, Array], tuple[Any, ...]]) -> None:
+def play(k: int, master: Master, ask: Callable[..., tuple[Any, ...]]) -> None:
     """Round ``k``: the master moves first (ADMM, whose workers compare themselves with its new model) or last.
 
-    ``ask(k, x0)`` returns what :meth:`Master.receive` takes: the messages (m, d), which workers sent one (None: all),
-    and which messages are acceptable if that is known already.
+    Before it moves last, it may ask a second time. ``ask(k, x0)``, then ``ask(k, x0, question)``, returns what
+    :meth:`Master.receive` takes: the messages (m, d), which workers sent one (None: all), and which messages are
+    acceptable if that is known already.
     """
     if master.run.algorithm.master_first:
         master.receive(k, *ask(k, master.update(k)))
-    else:
-        master.receive(k, *ask(k, master.x0))
-        master.update(k)
+        return
+    master.receive(k, *ask(k, master.point))
+    if master.run.algorithm.second is not None:
+        master.receive(k, *ask(k, master.point, master.question(k)))
+    master.update(k)
 
 
 def message_bound(run: Experiment) -> float:
@@ -67,6 +70,11 @@ class Master:
         return self._state["x0"]
 
     @property
+    def point(self) -> Array:
+        """What the workers are sent."""
+        return self.run.algorithm.point(self._state)
+
+    @property
     def eliminated(self) -> NDArray[np.int64]:
         return self._state["eliminated"]
 
@@ -95,6 +103,10 @@ class Master:
             self._state["heard"] = messages
         else:
             self._heard = _select(messages, arrived & (self.eliminated < 0))
+
+    def question(self, k: int) -> Array:
+        """What the workers are sent in the second exchange of round ``k``."""
+        return self.run.algorithm.question(self.run, self._state, self._heard, k)
 
     def update(self, k: int) -> Array:
         """Move ``x0`` by the messages received last, and return it."""

@@ -47,7 +47,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
         master.restore(state)
         workers.restore(state)
         for k in range(first, first + count):
-            play(k, master, lambda k, x0: run.sampling.spread(k, workers.answer(k, x0)))
+            play(k, master, lambda k, *sent: run.sampling.spread(k, workers.answer(k, *sent)))
         state |= master.state() | workers.state()
 
     return state, advance

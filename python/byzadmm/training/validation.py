@@ -66,3 +66,8 @@ class Validation:
     def gradient(self, x: Array, rows: Array) -> Array:
         """The gradient at ``x`` (d,) on ``rows``."""
         return checked_vector(self.loss.batch_gradient(x.copy(), rows), "loss.batch_gradient", x.size, finite=False)
+
+    def hessian_product(self, x: Array, v: Array, rows: Array) -> Array:
+        """The Hessian at ``x`` (d,) on ``rows``, times ``v`` (d,)."""
+        made = self.loss.batch_hessian_product(x.copy(), v, rows)
+        return checked_vector(made, "loss.batch_hessian_product", x.size, finite=False)

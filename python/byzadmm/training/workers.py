@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array, as_float, checked_vector
 from byzadmm._internal.validation import check_int
-from byzadmm.algorithms.base import State
+from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.attacks import HONEST
 
 if TYPE_CHECKING:
@@ -83,6 +83,15 @@ class Group:
                     total += self._gradients(models - step * total, k * run.local_steps + e, workers)
         return total
 
+    def full_gradients(self, x: Array) -> Array:
+        """Gradients on all samples of each worker, (n, d), at one model (d,); zeros for those that take no part."""
+        out = self.zeros()
+        for row in self.taking_part:
+            made = self.run.loss.full_gradient(x.copy(), worker=self.workers[row])
+            with np.errstate(over="ignore"):
+                out[row] = checked_vector(made, "loss.full_gradient", self.dim, finite=False)
+        return out
+
     def _gradients(self, models: Array, k: int, workers: list[int]) -> Array:
         """The loss's gradients of ``workers`` with the draws of its round ``k``."""
         run = self.run
@@ -150,29 +159,33 @@ class Workers:
         """Continue from ``state``, whose arrays are used, not copied; other entries in it are ignored."""
         self._state = {name: taken(state, name, old) for name, old in self._state.items()}
 
-    def answer(self, k: int, x0: Array) -> Array:
+    def answer(self, k: int, x0: Array, asked: Array | None = None) -> Array:
         """What these workers send in round ``k``, given the master's ``x0``; their state moves on.
 
-        One row for each of ``mine`` that takes part in the round; the state of those that do not stays as it is.
+        In the second exchange of a round the master has ``asked`` something besides. One row for each of ``mine`` that
+        takes part in the round; the state of those that do not stays as it is.
         """
         sampling = self.run.sampling
         if sampling.complete:
-            return self._answer(self._everyone, self._state, k, x0)
+            return self._answer(self._everyone, self._state, k, x0, asked)
         part = _Part(self, sampling.workers(k))
         if not part.group.workers:
             return np.empty((0, self.run.d), self.run.dtype)
         rows = dict.fromkeys(self._by_worker, part.rows) | dict.fromkeys(self._by_forger, part.forgers)
         state = {name: array[rows[name]] if name in rows else array for name, array in self._state.items()}
-        messages = self._answer(part, state, k, x0)
+        messages = self._answer(part, state, k, x0, asked)
         for name, some in rows.items():
             self._state[name][some] = state[name]
         return messages
 
-    def _answer(self, part: _Part, state: State, k: int, x0: Array) -> Array:
+    def _answer(self, part: _Part, state: State, k: int, x0: Array, asked: Array | None) -> Array:
         algorithm = self.run.algorithm
+        if asked is not None:
+            assert algorithm.second is not None
+            algorithm, state = algorithm.second, state | {"asked": asked}
         messages = algorithm.answer(part.group, state, x0, k)
         if len(part.forging):
-            part.forge(*algorithm.shown(state, messages, k), x0, state)
+            part.forge(algorithm, *algorithm.shown(state, messages, k), x0, state)
             direct = getattr(self.run.attack, "sends", "message") == algorithm.message and not part.alone
             messages[part.forging] = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
         return messages if len(part.own) == len(messages) else np.ascontiguousarray(messages[part.own])
@@ -224,7 +237,7 @@ class _Part:
             if self._attack is None:
                 self._all_rows[:] = np.nan
 
-    def forge(self, honest: Array, k: int, x0: Array, state: State) -> None:
+    def forge(self, algorithm: Algorithm, honest: Array, k: int, x0: Array, state: State) -> None:
         """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group."""
         run, out = self.run, state["forged"]
         if self._all_rows is not None:
@@ -238,7 +251,7 @@ class _Part:
         kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
         if hasattr(run.attack, "begin"):
             given["state"] = {name.removeprefix(_KEPT): array for name, array in kept.items()}
-        messages = as_float(self._called(honest.copy(), algorithm=run.algorithm, **given), "attack")
+        messages = as_float(self._called(honest.copy(), algorithm=algorithm, **given), "attack")
         for name, array in kept.items():
             new = np.asarray(given["state"].get(name.removeprefix(_KEPT)))  # it may have a new array in its place
             if new.shape != array.shape:

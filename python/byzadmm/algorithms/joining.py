@@ -1,0 +1,73 @@
+"""Messages of a round joined to one vector by a rule, for algorithms other than SGD."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byzadmm import _core, aggregators
+from byzadmm._internal.arrays import Array, checked_vector
+from byzadmm.algorithms.base import Heard, State
+
+if TYPE_CHECKING:
+    from byzadmm.training.experiment import Experiment
+
+__all__ = ["declared", "joined", "rule_of"]
+
+_RULE = _core.PURPOSES.index("rule")
+
+
+def rule_of(rule: Any, f: int, name: str = "rule") -> aggregators.Chain:
+    """The chain of ``rule``, which must not hold a generator: a run could not be resumed.
+
+    Examples
+    --------
+    >>> from byzadmm.algorithms.joining import rule_of
+    >>> len(rule_of("nnm+median", f=1).links)
+    2
+    """
+    chain = aggregators.make(rule, f=f)
+    if any(isinstance(getattr(link, "rng", None), np.random.Generator) for link in chain.links):
+        raise ValueError(f"{name}: a generator cannot be resumed; leave rng out, and the run draws for every round")
+    return chain
+
+
+def declared(rule: Any, f: int) -> Any:
+    """``rule`` with ``f`` Byzantine workers declared by its objects whose ``f`` is 0; names take theirs from elsewhere.
+
+    Examples
+    --------
+    >>> from byzadmm import aggregators
+    >>> from byzadmm.algorithms.joining import declared
+    >>> declared(aggregators.Krum(f=0), 2).f
+    2
+    """
+    if isinstance(rule, aggregators.Chain):
+        return aggregators.Chain(tuple(declared(link, f) for link in rule.links))
+    if isinstance(rule, (list, tuple)):
+        return tuple(declared(link, f) for link in rule)
+    return replace(rule, f=f) if getattr(rule, "f", None) == 0 else rule
+
+
+def joined(
+    chain: aggregators.Chain, run: Experiment, state: State, heard: Heard, k: int, exchange: int = 0
+) -> Array | None:
+    """What ``chain`` makes of the messages of round ``k``, (d,); None if they are too few for it.
+
+    ``f`` is lowered by the number of eliminated workers, as in SGD. Rules that draw do so anew in each ``exchange``.
+    """
+    if not len(heard.rows):
+        return None
+    made = chain.in_training(
+        heard.rows,
+        workers=heard.workers,
+        eliminated=int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0)),
+        rng=np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, exchange, k])),
+        threads=run.threads,
+    )
+    if made is None:
+        return None
+    with np.errstate(over="ignore"):
+        return checked_vector(made, "rule", run.d, finite=False).astype(run.dtype)
