@@ -16,6 +16,7 @@ from byzadmm.training.experiment import Experiment
 from byzadmm.training.master import Master, play
 from byzadmm.training.run import OnEvaluation, Progress, train
 from byzadmm.training.sampling import Mask
+from byzadmm.training.workers import check_apart
 
 __all__ = ["lead"]
 
@@ -48,6 +49,7 @@ def lead(
     Result
         To the bit that of ``simulate``, if every worker answered every round in time.
     """
+    check_apart(experiment)
     master = Master(experiment)
     state = master.state()
     if experiment.has_models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from byzadmm.attacks import HONEST, Attack
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Group", "Workers", "held_by", "taken"]
+__all__ = ["Group", "Workers", "check_apart", "held_by", "taken"]
 
 _USER_ATTACK = _core.PURPOSES.index("user_attack")
 
@@ -119,10 +119,16 @@ class Workers:
     run : Experiment
     mine : list of int
         Numbers of the workers, ascending.
+    master : callable, optional
+        The master's state, where it is in the same process: what attacks that ask for its defense attack.
     """
 
-    def __init__(self, run: Experiment, mine: Sequence[int]) -> None:
-        self.run = run
+    def __init__(
+        self, run: Experiment, mine: Sequence[int], master: Callable[[], State] | None = None
+    ) -> None:
+        self.run, self.master = run, master
+        if master is None:
+            check_apart(run)
         self.mine = [check_int(worker, "mine", low=0, high=run.m - 1) for worker in mine]
         if any(a >= b for a, b in zip(self.mine, self.mine[1:], strict=False)):
             raise ValueError(f"mine: expected ascending numbers, got {self.mine}")
@@ -193,6 +199,7 @@ class _Part:
 
     def __init__(self, workers: Workers, drawn: NDArray[np.int64], group: Group | None = None) -> None:
         self.run = run = workers.run
+        self._master = workers.master
         self.rows = np.flatnonzero(np.isin(workers.held, drawn))
         here = np.array(workers.held, np.int64)[self.rows]
         self.group = Group(run, here.tolist(), workers.group) if group is None else group
@@ -229,14 +236,24 @@ class _Part:
             return
         assert run.attack is not None
         rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, k]))
+        more: dict[str, Any] = {}
+        if getattr(run.attack, "asks_defense", False):
+            state = None if self._master is None else self._master()
+            more["defense"] = run.algorithm.defense(run, state, x0, k)
         made = run.attack(
-            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self._byzantine), rng=rng, algorithm=run.algorithm
+            honest.copy(), x0=x0.copy(), k=k, byzantine=list(self._byzantine), rng=rng, algorithm=run.algorithm, **more
         )
         messages = as_float(made, "attack")
         if messages.shape != out.shape:
             raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
         with np.errstate(over="ignore"):
             out[:] = messages
+
+
+def check_apart(run: Experiment) -> None:
+    """Raise a ValueError for an attack that needs the master's memory, where the workers are in other processes."""
+    if getattr(run.attack, "asks_defense", False) and run.byzantine:
+        run.algorithm.defense(run, None, run.x0_init, run.first_k)
 
 
 def taken(state: State, name: str, old: Array) -> Array:
