@@ -220,8 +220,8 @@ class WorstCase(Attack):
         * RSA: ``phi(x) = lam sgn(x - x0)``, ``A`` the mean (the master adds them: m times as much);
         * ADMM: ``phi(x) = clip(beta/2 (x - x0), -lam, lam)``, ``A`` the mean. That is the dual of one round from zero:
           a dual that has grown over rounds is known to its worker only;
-        * a ``defense`` that was given, and no ``rule``: ``phi(x) = x``, ``A`` the defense. In a run with a filter that is
-          the direction in which the master would move: filter, with its memory as it is, and rule.
+        * a ``defense`` that was given, and no ``rule``: ``phi(x) = x``, ``A`` the defense. In a run with a filter that
+          is the direction in which the master would move: filter, with its memory as it is, and rule.
 
         Forged messages that are not finite eliminate their senders: the harm is minus infinity. If what the master
         makes of all messages is not finite, the harm is infinity.

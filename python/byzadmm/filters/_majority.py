@@ -52,15 +52,15 @@ def advance(sums: Array, rows: Array, workers: Array, good: Array, factor: float
     if len(missing) and len(place):
         rows = np.concatenate([rows, np.repeat(rows[place], len(missing), axis=0)])
         workers = np.concatenate([workers, missing])
-    return _core.add_to_sums(np.ascontiguousarray(rows), np.ascontiguousarray(workers, np.int64), factor, sums, center, 1)
+    senders = np.ascontiguousarray(workers, np.int64)
+    return _core.add_to_sums(np.ascontiguousarray(rows), senders, factor, sums, center, 1)
 
 
-def expel(eliminated: Array, out: Array, k: int, name: str) -> bool:
-    """Eliminate the workers ``out`` in round ``k``, unless fewer than half of all would remain: False, and a warning."""
+def expel(eliminated: Array, out: Array, k: int, name: str) -> None:
+    """Eliminate the workers ``out`` in round ``k``; nobody, with a warning, if fewer than half of all would remain."""
     good = eliminated < 0
-    if 2 * np.count_nonzero(good & ~out) < len(good):
+    if out.any() and 2 * np.count_nonzero(good & ~out) < len(good):
         text = f"{name}: fewer than half of the workers would remain in round {k}; nobody is eliminated"
         warnings.warn(f"{text} (thresholds too small, or workers with different data)", RuntimeWarning, stacklevel=2)
-        return False
-    eliminated[good & out] = k
-    return True
+    else:
+        eliminated[good & out] = k

@@ -291,7 +291,7 @@ class Safeguard(_Memory):
     ) -> tuple[Array, Array]:
         if not self.noise:
             return rows, weights
-        noise: Array = self.noise * rng.standard_normal(rows.shape[1])
+        noise: Array = np.multiply(self.noise, rng.standard_normal(rows.shape[1]))
         return rows + noise.astype(rows.dtype), weights
 
 

@@ -124,7 +124,7 @@ class Reconstruction(Filter):
 
 
 def reconstruction_lengths(messages: Array, mean: Array, basis: Array) -> Array:
-    """``||(I - U U^T)(g_i - mu)||`` for rows (n, d), ``mu`` (d,) and ``U^T`` (rank, d) with orthonormal or zero rows."""
+    """``||(I - U U^T)(g_i - mu)||`` of rows (n, d), with ``mu`` (d,) and ``U^T`` (rank, d), orthonormal or zero rows."""
     with np.errstate(over="ignore", invalid="ignore"):  # what leaves float64 is infinitely far
         apart = messages.astype(np.float64) - mean
         apart -= (apart @ basis.T) @ basis
