@@ -272,21 +272,14 @@ class SGD(Algorithm):
     def defense(self, run: Experiment, state: State | None, x0: Array, k: int) -> Callable[[Array], Array] | None:
         if self.filter is None:
             return None
-        if state is None and applied.has_memory(self.filter):
-            kind = type(self.filter).__name__
-            raise ValueError(f"attack: it asks for the master's memory of {kind}, which other processes do not have")
-        if state is None:
-            nobody = np.full(run.m, -1, np.int64)
-            state = self.master_state(run) | {"x0": x0, "eliminated": nobody}
-        frozen = {name: array.copy() for name, array in state.items()}
-        alpha, workers = steps.at(self.step, "step", k, run.dtype), run.sampling.workers(k)
-        there = frozen["eliminated"][workers] < 0
+        alpha = steps.at(self.step, "step", k, run.dtype)
+        held = self.master_state(run) | {"x0": x0, "eliminated": np.full(run.m, -1, np.int64)} | (state or {})
+        applied.check_known(self.filter, state)
 
-        def direction(rows: Array) -> Array:
-            held = {name: array.copy() for name, array in frozen.items()}
-            return self._direction(run, held, Heard(np.ascontiguousarray(rows[there]), workers[there]), k, alpha)
+        def direction(held: State, rows: Array, workers: Array) -> Array:
+            return self._direction(run, held, Heard(rows, workers), k, alpha)
 
-        return direction
+        return applied.frozen(held, run.sampling.workers(k), direction)
 
     def describe(self) -> dict[str, Any]:
         settings = super().describe()

@@ -6,15 +6,17 @@ have a memory of earlier rounds (:class:`ByzantineSGD`, :class:`Safeguard`), cle
 Your own is a subclass of :class:`Filter`, or any object with its methods (``docs/filters.md``).
 """
 
-from byzadmm.filters import clean, memory, reconstruction, zeno
+from byzadmm.filters import byzantine_sgd, clean, reconstruction, safeguard, zeno
 from byzadmm.filters.base import REGISTRY, Filter
+from byzadmm.filters.byzantine_sgd import *  # noqa: F403
 from byzadmm.filters.clean import *  # noqa: F403
-from byzadmm.filters.memory import *  # noqa: F403
 from byzadmm.filters.reconstruction import *  # noqa: F403
+from byzadmm.filters.safeguard import *  # noqa: F403
 from byzadmm.filters.zeno import *  # noqa: F403
 
 __all__ = ["REGISTRY", "Filter"]
 __all__ += zeno.__all__
 __all__ += clean.__all__
-__all__ += memory.__all__
+__all__ += byzantine_sgd.__all__
+__all__ += safeguard.__all__
 __all__ += reconstruction.__all__

@@ -1,20 +1,45 @@
-"""Points with a majority near them, and the sums over rounds that filters with a memory compare."""
+"""What filters with a memory share: sums of messages over rounds, and points with a majority near them."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array
+from byzadmm._internal.validation import check_real
+from byzadmm.filters.base import Filter
 
-__all__ = ["advance", "expel", "find", "radius"]
+__all__ = ["Distances", "Memory", "advance", "between", "check_limit", "expel", "find", "radius"]
 
 #: Distances from one of the points to all of them.
 Distances = Callable[[int], Array]
+
+
+class Memory(Filter):
+    """Base: sums over rounds, in float64, and the list of those that are eliminated."""
+
+    eliminates: ClassVar[bool] = True
+
+    def begin(self, m: int, d: int, dtype: np.dtype[Any]) -> dict[str, Array]:
+        return {"eliminated": np.full(m, -1, np.int64), "rounds": np.zeros(1, np.int64)}
+
+    def check(self, n: int, workers: int | None = None) -> None:
+        if workers is not None and n < workers:
+            name = type(self).__name__
+            raise ValueError(f"filter: {name} needs the messages of all {workers} workers in every round, got {n}")
+
+    @staticmethod
+    def counted(messages: Array, workers: Array, good: Array) -> tuple[Array, Array, Array]:
+        """The messages of good workers, their senders, and the weights 1 of good and 0 of other senders."""
+        counts = good[workers]
+        if counts.all():
+            return messages, workers, np.ones(len(messages))
+        return messages[counts], workers[counts], np.where(counts, 1.0, 0.0)
 
 
 def find(distances: Distances, good: Array, reach: float, start: int, known: Array | None = None) -> tuple[int, Array]:
@@ -32,9 +57,13 @@ def find(distances: Distances, good: Array, reach: float, start: int, known: Arr
 
 
 def radius(distances: Distances, good: Array) -> tuple[int, float]:
-    """The good point whose ball with more than half of all points is the smallest, and the radius of that ball."""
-    best = -1, math.inf
-    for i in np.flatnonzero(good).tolist():
+    """The good point whose ball with more than half of all points is the smallest, and the radius of that ball.
+
+    Infinity if no more than half of them are good.
+    """
+    indices = np.flatnonzero(good).tolist()
+    best = indices[0], math.inf
+    for i in indices:
         near = np.sort(distances(i)[good])
         reach = float(near[len(good) // 2]) if len(near) > len(good) // 2 else math.inf
         if reach < best[1]:
@@ -64,3 +93,23 @@ def expel(eliminated: Array, out: Array, k: int, name: str) -> None:
         warnings.warn(f"{text} (thresholds too small, or workers with different data)", RuntimeWarning, stacklevel=2)
     else:
         eliminated[good & out] = k
+
+
+def check_limit(value: Any, name: str) -> float:
+    """A number > 0 that may be infinity."""
+    return math.inf if value == math.inf else check_real(value, name, low=0.0, strict=True)
+
+
+def between(rows: Array, senders: Array | None = None, m: int = 0) -> Distances:
+    """Distances between rows, one per worker; or between the messages of some of m, infinite for the others."""
+    if senders is None:
+        return lambda i: _core.lengths(rows, rows[i], 1)
+
+    def distances(i: int) -> Array:
+        found = np.full(m, np.inf)
+        place = np.flatnonzero(senders == i)
+        if len(place):
+            found[senders] = _core.lengths(rows, rows[place[0]], 1)
+        return found
+
+    return distances

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from byzadmm.filters.base import Filter
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Passed", "begin", "check_filter", "has_memory", "passed", "project"]
+__all__ = ["Passed", "begin", "check_filter", "check_known", "frozen", "passed", "project"]
 
 State = dict[str, Array]
 
@@ -47,11 +48,6 @@ def begin(chosen: Any, run: Experiment) -> State:
     own = {_PREFIX + name: array for name, array in chosen.begin(run.m, run.d, run.dtype).items()}
     own.pop(f"{_PREFIX}eliminated", None)  # the master has its own
     return own | {"weights": np.zeros((run.m, 3))}
-
-
-def has_memory(chosen: Any) -> bool:
-    """Whether what the filter does in a round depends on earlier ones."""
-    return bool(chosen.begin(1, 1, np.dtype(np.float64)))
 
 
 def passed(
@@ -98,6 +94,27 @@ def passed(
 def project(chosen: Any, state: State) -> None:
     """What the filter does to the model after the step."""
     chosen.projected(state["x0"], state=_own(state))
+
+
+def check_known(chosen: Any, state: State | None) -> None:
+    """Raise a ValueError if what the filter does depends on a state that is not known."""
+    if state is None and chosen.begin(1, 1, np.dtype(np.float64)):
+        kind = type(chosen).__name__
+        raise ValueError(f"attack: it asks for the master's memory of {kind}, which other processes do not have")
+
+
+def frozen(
+    state: State, drawn: Array, direction: Callable[[State, Array, Array], Array]
+) -> Callable[[Array], Array]:
+    """``direction(state, rows, workers)`` as a function of the rows of all workers ``drawn``, without a trace."""
+    kept = {name: array.copy() for name, array in state.items()}
+    there = kept["eliminated"][drawn] < 0
+
+    def defense(rows: Array) -> Array:
+        held = {name: array.copy() for name, array in kept.items()}
+        return direction(held, np.ascontiguousarray(rows[there]), drawn[there])
+
+    return defense
 
 
 def _own(state: State) -> State:

@@ -124,10 +124,11 @@ class Reconstruction(Filter):
 
 
 def reconstruction_lengths(messages: Array, mean: Array, basis: Array) -> Array:
-    """``||(I - U U^T)(g_i - mu)||`` of rows (n, d), with ``mu`` (d,) and ``U^T`` (rank, d), orthonormal or zero rows."""
+    """``||(I - U U^T)(g_i - mu)||`` of rows (n, d), with ``mu`` (d,) and ``U^T`` (rank, d)."""
     with np.errstate(over="ignore", invalid="ignore"):  # what leaves float64 is infinitely far
         apart = messages.astype(np.float64) - mean
-        apart -= (apart @ basis.T) @ basis
+        # Not by BLAS, whose bits depend on its number of threads.
+        apart -= np.einsum("ik,kj->ij", np.einsum("ij,kj->ik", apart, basis), basis)
     return _core.lengths(apart, None, 1)
 
 

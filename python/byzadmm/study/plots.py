@@ -91,8 +91,7 @@ def draw_weights(
         if not np.all(np.isnan(weights[name])):
             ax.plot(iterations, weights[name], line, color=color, label=label, linewidth=1.8)
     ax.set_xlim(0, max(1, int(iterations[-1])))
-    ax.set_ylim(bottom=0.0)
-    ax.set_ylim(top=max(1.05, ax.get_ylim()[1]))
+    ax.set_ylim(-0.03, max(1.05, ax.get_ylim()[1]))
     ax.set_xlabel("iterations")
     ax.set_ylabel("mean weight of messages")
     ax.set_title(literal(in_lines(title, 4.6, 10)), fontsize=10)
