@@ -289,12 +289,37 @@ void bind_clipping_and_mixing(py::module_& m) {
       "Rows shortened to max_norm * 2^exponent into out; their norms before.");
 }
 
+void bind_filters(py::module_& m) {
+  m.def(
+      "add_to_sums",
+      [](const py::object& x, const py::array& workers, double factor, const py::array& sums, index_t center,
+         int threads) {
+        return on_rows(x, py::none(), [&](const auto& rows) {
+          require_dims(sums, "sums", 2);
+          const index_t m = sums.shape(0);
+          double* total = require_out<double>(sums, "sums", {m, rows.d()});
+          const index_t* worker = require<index_t>(workers, "workers", {rows.n()});
+          for (index_t i = 0; i < rows.n(); ++i) require_below(worker[i], m, "workers", "rows of sums");
+          require_below(center, m, "center", "a row of sums");
+          py::array_t<double> length(m);
+          double* to = length.mutable_data();
+          rows.run(threads, 4 * rows.size(), [&](auto& k, auto all, int team) {
+            k.add_to_sums(all, worker, factor, total, m, center, to, team);
+          });
+          return length;
+        });
+      },
+      "X"_a, "workers"_a, "factor"_a, "sums"_a, "center"_a, "threads"_a,
+      "sums[workers] += factor X; the distances of all sums to sums[center].");
+}
+
 }  // namespace
 
 void bind_rules(py::module_& m) {
   bind_coordinatewise(m);
   bind_by_distances(m);
   bind_clipping_and_mixing(m);
+  bind_filters(m);
 }
 
 }  // namespace byzadmm::bindings

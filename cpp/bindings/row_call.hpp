@@ -9,6 +9,7 @@ namespace byzadmm::bindings {
 template <class T>
 class RowCall {
  public:
+  using Value = T;
   RowCall(const py::object& x, const py::object& keep) {
     if (py::isinstance<py::array>(x)) {
       const auto a = py::reinterpret_borrow<py::array>(x);

@@ -1,6 +1,7 @@
 // Rules that choose, clip or mix rows.
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/distances.hpp"
+#include "byzadmm/filters.hpp"
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
@@ -15,8 +16,9 @@ void fill_selection(Kernels<T>& k) {
   k.medoid = medoid<T>;
   k.neighbor_means = neighbor_means<T>;
   k.centered_clip = centered_clip<T>;
-  k.lengths = lengths<T>;
   k.clip = clip<T>;
+  k.lengths = lengths<T>;
+  k.add_to_sums = add_to_sums<T>;
 }
 
 template void fill_selection(Kernels<float>&);

@@ -52,6 +52,8 @@ struct Kernels {
   void (*centered_clip)(Rows<T>, double tau, int n_iter, T* v, double* factor, int threads);
   void (*lengths)(Rows<T>, const T* center, double* mantissa, std::int32_t* exponent, int threads);
   void (*clip)(Rows<T>, double max_norm, int exponent, T* out, double* norm, int threads);
+  void (*add_to_sums)(Rows<T>, const index_t* worker, double factor, double* sums, index_t m, index_t center,
+                      double* out, int threads);
 
   // steps
   void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,

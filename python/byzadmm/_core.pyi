@@ -73,6 +73,9 @@ def centered_clip(
 def lengths(
     X: _Rows, center: _Array | None, threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
+def add_to_sums(
+    X: _Rows, workers: _Array, factor: float, sums: _Array, center: int, threads: int
+) -> NDArray[np.float64]: ...
 def clip(
     X: _Rows, out: _Array, max_norm: float, exponent: int, keep: _Keep, threads: int
 ) -> NDArray[np.float64]: ...

@@ -48,6 +48,11 @@ class Result:
         Time spent in iterations, without evaluation.
     metrics : dict
         All curves by name: the four above, and whatever else the loss's ``evaluate`` gave.
+    weights : dict or None
+        Where the master has a filter, what it did with the messages since the evaluation before, (t,) each: mean weight
+        of those of "byzantine" and of "regular" workers, and how often it was wrong, "regular_excluded" and
+        "byzantine_kept". A worker that is eliminated has weight zero. NaN at the first evaluation, and for the mean of
+        nobody.
     """
 
     config: dict[str, Any]
@@ -62,6 +67,7 @@ class Result:
     trajectory: dict[str, Array] | None = None
     seconds: float = 0.0
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    weights: dict[str, NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         self.metrics = {name: getattr(self, name) for name in _CURVES[1:]} | self.metrics
@@ -76,6 +82,8 @@ class Result:
             arrays[f"trajectory_{name}"] = values
         for name in self.metrics.keys() - set(_CURVES):
             arrays[f"metric_{name}"] = np.asarray(self.metrics[name], np.float64)
+        for name, values in (self.weights or {}).items():
+            arrays[f"weights_{name}"] = np.asarray(values, np.float64)
         about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
         write_npz(path, arrays, about)
 
@@ -101,6 +109,7 @@ class Result:
                 trajectory=under("trajectory_", arrays) or None,
                 seconds=float(about["seconds"]),
                 metrics=under("metric_", arrays),
+                weights=under("weights_", arrays) or None,
             )
         except (AttributeError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)}: not a result of byzadmm ({error})") from error
@@ -160,6 +169,25 @@ class Result:
         ax.set_ylabel(metric.replace("_", " "))
         ax.legend()
         return ax
+
+    def plot_weights(self, path: str | os.PathLike[str] | None = None, *, ax: Any = None) -> Any:
+        """Draw the mean weights that a filter gave to regular and to Byzantine workers, and return the axes.
+
+        Needs matplotlib. A perfect filter has the regular workers at their full weight and the Byzantine ones at zero.
+
+        Parameters
+        ----------
+        path : path, optional
+            Write the picture there: PNG, PDF or SVG.
+        ax : axes, optional
+            Draw there; by default on a new figure.
+        """
+        if self.weights is None:
+            raise ValueError("weights: expected a run with a filter, got one without")
+        from byzadmm.catalogue import label_of
+        from byzadmm.study.plots import draw_weights
+
+        return draw_weights(self.iterations, self.weights, label_of(self.config["algorithm"])[1], path, ax)
 
     def __repr__(self) -> str:
         last = self.accuracy[-1] if len(self.accuracy) else float("nan")
@@ -224,4 +252,4 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
     for name, shape in (("x0", (d,)), ("x", (m, d))):
         if f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *shape), kind
-    return wanted | {name: wanted["loss"] for name in found if name.startswith("metric_")}
+    return wanted | {name: wanted["loss"] for name in found if name.startswith(("metric_", "weights_"))}

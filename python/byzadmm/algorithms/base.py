@@ -193,6 +193,14 @@ class Algorithm:
         """How the master combines what :meth:`influence` returns, up to a factor."""
         return aggregators.make("mean")
 
+    def defense(self, run: Experiment, state: State | None, x0: Array, k: int) -> Callable[[Array], Array] | None:
+        """What the master would make of the messages of round ``k``, (n, d) -> (d,), for attacks that ask for it.
+
+        It changes nothing. ``state`` is the master's; None where the workers are in other processes, and a ValueError
+        if the answer depends on it. None: :meth:`influence` and :meth:`combination` say all.
+        """
+        return None
+
     def describe(self) -> dict[str, Any]:
         """Name and settings as plain values, for a result's config and for telling checkpoints apart."""
         return {"name": type(self).__name__} | {name: describe(value) for name, value in settings_of(self).items()}

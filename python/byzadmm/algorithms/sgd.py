@@ -15,6 +15,7 @@ from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_choice, check_real
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.saga import Saga
+from byzadmm.filters import applied
 
 if TYPE_CHECKING:
     from byzadmm.datasets import Dataset
@@ -57,6 +58,9 @@ class SGD(Algorithm):
     variance_reduction : None or "saga"
         Byrd-SAGA: ``g_i`` is corrected by a table of past gradients of the worker's samples. For the losses of
         ``byzadmm.losses`` on a data set.
+    filter : None, a filter of ``byzadmm.filters``, or an object with its methods
+        It weighs the messages before the rule: those of weight zero are excluded and lower ``f`` by their number. The
+        rule "mean" uses the weights, other rules use the rows alone.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class SGD(Algorithm):
     ideal: bool = False
     momentum: float = 0.0
     variance_reduction: str | None = None
+    filter: Any = None
 
     message: ClassVar[str] = "gradient"
     whole: ClassVar[tuple[str, ...]] = ("saga", "saga_mean")
@@ -98,6 +103,10 @@ class SGD(Algorithm):
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
         if self.variance_reduction is not None:
             check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+        if self.filter is not None:
+            applied.check_filter(self.filter)
+            if self.f:
+                object.__setattr__(self, "filter", self.filter.declaring(self.f))
 
     @classmethod
     def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
@@ -123,10 +132,17 @@ class SGD(Algorithm):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("samples",) if self.variance_reduction is not None else ()
+        samples = ("samples",) if self.variance_reduction is not None else ()
+        return samples if self.filter is None else (*samples, *self.filter.needs)
+
+    @property
+    def validates(self) -> bool:
+        return self.filter is not None and bool(self.filter.validates)
 
     def check(self, n: int, workers: int | None = None) -> None:
         self.chain().check(n, workers)
+        if self.filter is not None:
+            self.filter.check(n, workers)
 
     def declaring(self, f: int) -> SGD:
         rule = self.rule
@@ -136,7 +152,7 @@ class SGD(Algorithm):
                 replace(link, f=f * aggregators.reach(links[:place])) if getattr(link, "f", None) == 0 else link
                 for place, link in enumerate(links)
             )
-        return replace(self, rule=rule, f=self.f or f)
+        return replace(self, rule=rule, f=self.f or f)  # which declares it to the filter too
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         if dtype.type(self.momentum) >= 1:
@@ -177,25 +193,32 @@ class SGD(Algorithm):
         return made
 
     def master_state(self, run: Experiment) -> State:
+        state: State = {} if self.filter is None else applied.begin(self.filter, run)
         last = self.chain().links[-1]
         if isinstance(last, aggregators.CenteredClipping) and last.center is None:
-            return {"center": np.full(run.d, np.nan, run.dtype)}
-        return {}
+            state["center"] = np.full(run.d, np.nan, run.dtype)
+        return state
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
         alpha = steps.at(self.step, "step", k, run.dtype)
         x0 = state["x0"]
-        _core.sgd_step(x0, self._direction(run, state, heard, k), x0, alpha, run.rho, run.threads)
+        _core.sgd_step(x0, self._direction(run, state, heard, k, alpha), x0, alpha, run.rho, run.threads)
+        if self.filter is not None:
+            applied.project(self.filter, state)
 
-    def _direction(self, run: Experiment, state: State, heard: Heard, k: int) -> Array:
-        """The rule's result for the gradients received; zero if they are too few for the rule."""
+    def _direction(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
+        """The rule's result for the gradients that pass the filter; zero if they are too few for the rule."""
+        eliminated = int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0))
+        weights = None
+        if self.filter is not None:
+            rows, workers, weights, excluded = applied.passed(self.filter, run, state, *heard, k, alpha)
+            heard, eliminated = Heard(rows, workers), eliminated + excluded
         rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
         if not len(rows):
             return out
-        eliminated = int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0))
         if self.rule == "mean":
-            _core.mean(rows, out, None, None, threads)
+            _core.mean(rows, out, weights, None, threads)
         elif self.rule == "median":
             _core.median(rows, out, "mid", None, threads)
         elif self.rule == "trimmed_mean":
@@ -229,6 +252,7 @@ class SGD(Algorithm):
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
         loss = run.native_loss
         native = isinstance(self.rule, str) and self.rule in _core.RULES and self.variance_reduction is None
+        native = native and self.filter is None
         if loss is None or run.native_attack is None or not native:
             return None
         rule = _core.Rule(str(self.rule), f=self.f, tol=_TOL, max_iter=_MAX_ITER)
@@ -248,7 +272,22 @@ class SGD(Algorithm):
 
         return advance
 
+    def defense(self, run: Experiment, state: State | None, x0: Array, k: int) -> Callable[[Array], Array] | None:
+        if self.filter is None:
+            return None
+        alpha = steps.at(self.step, "step", k, run.dtype)
+        held = self.master_state(run) | {"x0": x0, "eliminated": np.full(run.m, -1, np.int64)} | (state or {})
+        applied.check_known(self.filter, state)
+
+        def direction(held: State, rows: Array, workers: Array) -> Array:
+            return self._direction(run, held, Heard(rows, workers), k, alpha)
+
+        return applied.frozen(held, run.sampling.workers(k), direction)
+
     def describe(self) -> dict[str, Any]:
-        if isinstance(self.rule, aggregators.Chain):
-            return super().describe() | {"rule": describe(self.rule.links)}
-        return super().describe()
+        settings = super().describe()
+        if self.filter is None:  # as results and checkpoints of before have it
+            settings.pop("filter")
+        elif hasattr(self.filter, "describe"):
+            settings["filter"] = self.filter.describe()
+        return settings | ({"rule": describe(self.rule.links)} if isinstance(self.rule, aggregators.Chain) else {})

@@ -43,12 +43,16 @@ class Attack:
         Whether it changes the data of the Byzantine workers in place of their messages.
     searched : Searched or None
         What :class:`WorstCase` searches in this family of attacks.
+    asks_defense : bool
+        Whether it is called with ``defense=``, what the master would make of messages (``Algorithm.defense``), None
+        where the algorithm has no such function.
     """
 
     sends: ClassVar[str] = "message"
     sees: ClassVar[str] = "all"
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
+    asks_defense: ClassVar[bool] = False
     #: Settings that came later than the class: by default not described, so that earlier records still match.
     _later: ClassVar[tuple[str, ...]] = ()
 

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from byzadmm._internal.validation import check_choice, check_int, check_real, ch
 from byzadmm.attacks.base import REGISTRY, Attack, Searched, check_rng, checked, drawn, register
 
 __all__ = ["WorstCase"]
+
+#: What the master makes of all messages of a round: (m, d) -> (d,).
+Defense = Callable[[Array], Array]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _DOUBLINGS = 10  # of an end of a family's range, at most
@@ -48,7 +51,8 @@ class WorstCase(Attack):
     rule : str, callable, list of them, or None
         The rule to harm, whatever :func:`byzadmm.aggregators.make` takes; the ``f`` of a name is the number of
         Byzantine workers.
-        None: the aggregation of the algorithm in use, the mean where there is none.
+        None: the aggregation of the algorithm in use, with its filter and what that remembers; the mean where there is
+        no algorithm. Over MPI a filter with a memory is refused: the workers do not know it.
     low, high : float
         Range of the strength. An end that is given is a bound; by default the family's range, which may grow.
     grid : int >= 2
@@ -67,6 +71,8 @@ class WorstCase(Attack):
     >>> attacks.WorstCase("inner-product").search(messages, **given)[0]  # and ten doublings further
     10240.0
     """
+
+    asks_defense: ClassVar[bool] = True
 
     family: str | Callable[[float], Any] = "alie"
     rule: str | Callable[..., Any] | Sequence[Any] | None = None
@@ -106,7 +112,15 @@ class WorstCase(Attack):
         return self.search(messages, **about)[1]
 
     def search(
-        self, messages: Array, *, x0: Array, k: int, byzantine: Sequence[int], rng: np.random.Generator, algorithm: Any
+        self,
+        messages: Array,
+        *,
+        x0: Array,
+        k: int,
+        byzantine: Sequence[int],
+        rng: np.random.Generator,
+        algorithm: Any,
+        defense: Defense | None = None,
     ) -> tuple[float, Array]:
         """The most harmful strength, and the messages forged with it.
 
@@ -114,6 +128,8 @@ class WorstCase(Attack):
         ----------
         messages, x0, k, byzantine, rng, algorithm
             As for any attack. Every strength gets the same random numbers.
+        defense : callable, optional
+            As in :meth:`harm`.
 
         Returns
         -------
@@ -137,7 +153,7 @@ class WorstCase(Attack):
         # The run has diverged, or there is no regular worker: no harm can be measured.
         if not np.isfinite(messages).all() or len(byzantine) == len(messages):
             return self._range[0], forged_by(self._range[0])
-        harm = self._harm(messages, **about)
+        harm = self._harm(messages, defense=defense, **about)
         tried: list[tuple[float, float, float]] = []  # in the order of preference
         sent: dict[float, Array] = {}
 
@@ -176,7 +192,16 @@ class WorstCase(Attack):
         worst = min(tried)[2]
         return worst, sent[worst]
 
-    def harm(self, messages: Array, forged: Array, *, x0: Array, byzantine: Sequence[int], algorithm: Any) -> float:
+    def harm(
+        self,
+        messages: Array,
+        forged: Array,
+        *,
+        x0: Array,
+        byzantine: Sequence[int],
+        algorithm: Any,
+        defense: Defense | None = None,
+    ) -> float:
         """Distance between what the master makes of all messages and the mean of the regular ones.
 
         ``|| A(phi(x_1), ..., phi(x_m)) - mean of phi(x_i) over the regular i ||``, where ``phi`` is what the master
@@ -186,7 +211,9 @@ class WorstCase(Attack):
           draws of its own;
         * RSA: ``phi(x) = lam sgn(x - x0)``, ``A`` the mean (the master adds them: m times as much);
         * ADMM: ``phi(x) = clip(beta/2 (x - x0), -lam, lam)``, ``A`` the mean. That is the dual of one round from zero:
-          a dual that has grown over rounds is known to its worker only.
+          a dual that has grown over rounds is known to its worker only;
+        * a ``defense`` that was given, and no ``rule``: ``phi(x) = x``, ``A`` the defense. In a run with a filter that
+          is the direction in which the master would move: filter, with its memory as it is, and rule.
 
         Forged messages that are not finite eliminate their senders: the harm is minus infinity. If what the master
         makes of all messages is not finite, the harm is infinity.
@@ -198,6 +225,8 @@ class WorstCase(Attack):
         forged : (q, d) array
         x0, byzantine, algorithm
             As for any attack.
+        defense : callable, optional
+            ``(m, d) -> (d,)``, the direction that the master makes of messages.
 
         Returns
         -------
@@ -205,7 +234,7 @@ class WorstCase(Attack):
         """
         messages, x0 = checked(messages, x0)
         byzantine = check_workers(byzantine, "byzantine", len(messages))
-        return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm)(forged)
+        return self._harm(messages, x0=x0, byzantine=byzantine, algorithm=algorithm, defense=defense)(forged)
 
     def describe(self) -> dict[str, Any]:
         parts = self.rule if isinstance(self.rule, (list, tuple)) else [self.rule]
@@ -237,7 +266,7 @@ class WorstCase(Attack):
         return self.family(strength)
 
     def _harm(
-        self, messages: Array, *, x0: Array, byzantine: Sequence[int], algorithm: Any
+        self, messages: Array, *, x0: Array, byzantine: Sequence[int], algorithm: Any, defense: Defense | None
     ) -> Callable[[Array], float]:
         if len(byzantine) == len(messages):
             raise ValueError("byzantine: expected at least one regular worker, got none")
@@ -250,8 +279,16 @@ class WorstCase(Attack):
             for link in chain.links
         )
 
+        asked = defense if self.rule is None else None
+
         def received(sent: Array) -> Array:
-            return sent if plainly else algorithm.influence(sent, x0)
+            return sent if plainly or asked is not None else algorithm.influence(sent, x0)
+
+        def combined(sent: Array) -> Any:
+            if asked is not None:
+                return asked(sent)
+            called, given = (chain, sent) if plain else (copy.deepcopy(chain), sent.copy())
+            return called.in_training(given, workers=workers, eliminated=0, rng=np.random.default_rng(0), threads=1)
 
         rows = received(messages)
         wanted = np.delete(rows, list(byzantine), axis=0).astype(np.float64).mean(axis=0)
@@ -262,10 +299,7 @@ class WorstCase(Attack):
             if not np.isfinite(forged).all():
                 return -math.inf
             heard[attackers] = received(forged)
-            asked, sent = (chain, heard) if plain else (copy.deepcopy(chain), heard.copy())
-            rng = np.random.default_rng(0)
-            made = asked.in_training(sent, workers=workers, eliminated=0, rng=rng, threads=1)
-            distance = float(np.linalg.norm(np.asarray(made, np.float64) - wanted))
+            distance = float(np.linalg.norm(np.asarray(combined(heard), np.float64) - wanted))
             return distance if math.isfinite(distance) else math.inf
 
         return harm

@@ -120,6 +120,8 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
         name = name.replace("_", "-").replace("nearest-neighbor-mixing", "nnm")
     more = [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
     more += [str(algorithm["variance_reduction"])] if algorithm.get("variance_reduction") else []
+    chosen = algorithm.get("filter")
+    more += [str(chosen["name"] if isinstance(chosen, Mapping) else chosen)] if chosen else []
     return name, ", ".join([LABELS.get(name, name), *more])
 
 

@@ -16,6 +16,7 @@ from byzadmm.training.experiment import Experiment
 from byzadmm.training.master import Master, play
 from byzadmm.training.run import OnEvaluation, Progress, train
 from byzadmm.training.sampling import Mask
+from byzadmm.training.workers import check_apart
 
 __all__ = ["lead"]
 
@@ -51,6 +52,7 @@ def lead(
     if experiment.algorithm.second is not None:
         name = type(experiment.algorithm).__name__
         raise ValueError(f"algorithm: {name} has two exchanges per round; byzadmm.simulate runs it, engines do not")
+    check_apart(experiment)
     master = Master(experiment)
     state = master.state()
     if experiment.has_models:

@@ -11,6 +11,7 @@ from . import (
     attacks,
     centered,
     coordinatewise,
+    filters,
     geometric,
     gradients,
     linear,
@@ -27,6 +28,7 @@ from .admm import *  # noqa: F403
 from .attacks import *  # noqa: F403
 from .centered import *  # noqa: F403
 from .coordinatewise import *  # noqa: F403
+from .filters import *  # noqa: F403
 from .geometric import *  # noqa: F403
 from .gradients import *  # noqa: F403
 from .linear import *  # noqa: F403
@@ -44,6 +46,7 @@ __all__ += admm.__all__
 __all__ += attacks.__all__
 __all__ += centered.__all__
 __all__ += coordinatewise.__all__
+__all__ += filters.__all__
 __all__ += geometric.__all__
 __all__ += gradients.__all__
 __all__ += linear.__all__

@@ -23,7 +23,7 @@ from byzadmm.training.sampling import Sampling
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
 
-__all__ = ["INCHES", "draw_curves", "in_lines", "literal", "save"]
+__all__ = ["INCHES", "draw_curves", "draw_weights", "in_lines", "literal", "save"]
 
 #: Width of a letter in inches, per point of its size.
 INCHES = 0.0085
@@ -76,6 +76,29 @@ def draw_curves(
     )
     figure.suptitle(literal(title), x=room / 2 / width, fontsize=11)  # above the panels: the legend is beside them
     return save(figure, path)
+
+
+def draw_weights(
+    iterations: Array, weights: dict[str, Array], title: str, path: str | os.PathLike[str] | None, ax: Any = None
+) -> Any:
+    """The picture of :meth:`byzadmm.Result.plot_weights`: the axes."""
+    if ax is None:
+        figure = Figure(figsize=(5.0, 3.2), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax = figure.subplots()
+    groups = {"regular": ("regular workers", "#0072b2", "-"), "byzantine": ("Byzantine workers", "#d55e00", "--")}
+    for name, (label, color, line) in groups.items():
+        if not np.all(np.isnan(weights[name])):
+            ax.plot(iterations, weights[name], line, color=color, label=label, linewidth=1.8)
+    ax.set_xlim(0, max(1, int(iterations[-1])))
+    ax.set_ylim(-0.03, max(1.05, ax.get_ylim()[1]))
+    ax.set_xlabel("iterations")
+    ax.set_ylabel("mean weight of messages")
+    ax.set_title(literal(in_lines(title, 4.6, 10)), fontsize=10)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.legend(fontsize=9)
+    save(ax.figure, path)
+    return ax
 
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:

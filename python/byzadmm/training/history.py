@@ -19,13 +19,17 @@ __all__ = ["History"]
 
 
 class History:
-    """The results of all evaluations: the loss's metrics, the consensus gap, the distance to a given optimum."""
+    """The results of all evaluations: the loss's metrics, the consensus gap, the distance to a given optimum.
+
+    Where the master weighs messages (its entry "weights", ``byzadmm.filters.applied``), also the sums of those weights.
+    """
 
     def __init__(self, run: Experiment) -> None:
         self.run = run
         self.iterations: list[int] = []
         self.curves: dict[str, list[float]] = {"accuracy": [], "loss": [], "consensus_gap": [], "distance": []}
         self.trajectory: dict[str, list[Array]] = {}
+        self.weights: list[Array] = []  # of all rounds up to each evaluation, (2, 3): regular and Byzantine workers
         self._regular = run.regular
 
     def evaluate(self, done: int, state: State) -> dict[str, float]:
@@ -43,6 +47,9 @@ class History:
         self.iterations.append(done)
         for name, values in self.curves.items():
             values.append(found.get(name, np.nan))
+        if "weights" in state:
+            groups = (self._regular, self.run.byzantine)
+            self.weights.append(np.array([state["weights"][group].sum(axis=0) for group in groups]))
         if self.run.record is not None:
             for name in ("x0", "x"):
                 if name in state:
@@ -67,6 +74,7 @@ class History:
         """For a checkpoint."""
         arrays = {"iterations": np.array(self.iterations, np.int64)}
         arrays |= {f"curve_{name}": np.array(values) for name, values in self.curves.items()}
+        arrays |= {"weights": np.array(self.weights)} if self.weights else {}
         return arrays | {f"trajectory_{name}": np.array(values) for name, values in self.trajectory.items()}
 
     def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
@@ -75,6 +83,8 @@ class History:
         curves = {f"curve_{name}" for name in self.curves} | {name for name in found if name.startswith("curve_")}
         wanted: dict[str, Found] = {name: ((t,), np.dtype(np.float64)) for name in curves}
         wanted["iterations"] = (t,), np.dtype(np.int64)
+        if "weights" in state:
+            wanted["weights"] = (t, 2, 3), np.dtype(np.float64)
         for name in ("x0", "x") if self.run.record is not None else ():
             if name in state:
                 wanted[f"trajectory_{name}"] = (t, *state[name].shape), state[name].dtype
@@ -84,14 +94,15 @@ class History:
         """Continue from the arrays of a checkpoint."""
         self.iterations = arrays["iterations"].tolist()
         self.curves = {name: values.tolist() for name, values in under("curve_", arrays).items()}
+        self.weights = list(arrays.get("weights", ()))
         self.trajectory = {name: list(values) for name, values in under("trajectory_", arrays).items()}
 
     def keep_only(self, iterations: list[int]) -> None:
         """Remove evaluations at other iterations: the end of a shorter run, where this one does not evaluate."""
         wanted = set(iterations)
         kept = [t for t, k in enumerate(self.iterations) if k in wanted]
-        for values in (self.iterations, *self.curves.values(), *self.trajectory.values()):
-            values[:] = [values[t] for t in kept]  # type: ignore[index]
+        for values in (self.iterations, *self.curves.values(), *self.trajectory.values(), self.weights):
+            values[:] = [values[t] for t in kept if t < len(values)]  # type: ignore[index,arg-type]
 
     def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
         """The finished run."""
@@ -106,7 +117,21 @@ class History:
             eliminated={int(i): int(state["eliminated"][i]) for i in np.flatnonzero(state["eliminated"] >= 0)},
             trajectory={name: np.array(values) for name, values in self.trajectory.items()} or None,
             seconds=seconds,
+            weights=self._mean_weights() if self.weights else None,
         )
+
+    def _mean_weights(self) -> dict[str, Array]:
+        """``Result.weights`` from the sums: what each evaluation adds to those of the one before."""
+        totals = np.array(self.weights)
+        added = np.concatenate([np.full((1, 2, 3), np.nan), np.diff(totals, axis=0)])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = added[:, :, 0] / added[:, :, 1]
+        return {
+            "byzantine": means[:, 1],
+            "regular": means[:, 0],
+            "regular_excluded": added[:, 0, 1] - added[:, 0, 2],
+            "byzantine_kept": added[:, 1, 2],
+        }
 
 
 def _distance(x: Array, y: Array) -> float:

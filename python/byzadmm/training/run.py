@@ -38,7 +38,8 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
     ``stepwise`` never uses the native loop: tests compare it with this path.
     """
     fused = run.algorithm.fused(run) if run.plain and not stepwise else None
-    master, workers = Master(run), Workers(run, range(run.m))
+    master = Master(run)
+    workers = Workers(run, range(run.m), master.state)
     state = master.state() | workers.state()
     if fused is not None:
         return {name: array for name, array in state.items() if name not in run.algorithm.echoes}, _in_slices(fused)

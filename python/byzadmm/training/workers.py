@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from byzadmm.attacks import HONEST
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Group", "Workers", "held_by", "taken"]
+__all__ = ["Group", "Workers", "check_apart", "held_by", "taken"]
 
 _USER_ATTACK = _core.PURPOSES.index("user_attack")
 _KEPT = "attack_"  # before the names of an attack's arrays in the workers' state
@@ -129,10 +129,16 @@ class Workers:
     run : Experiment
     mine : list of int
         Numbers of the workers, ascending.
+    master : callable, optional
+        The master's state, where it is in the same process: what attacks that ask for its defense attack.
     """
 
-    def __init__(self, run: Experiment, mine: Sequence[int]) -> None:
-        self.run = run
+    def __init__(
+        self, run: Experiment, mine: Sequence[int], master: Callable[[], State] | None = None
+    ) -> None:
+        self.run, self.master = run, master
+        if master is None:
+            check_apart(run)
         self.mine = [check_int(worker, "mine", low=0, high=run.m - 1) for worker in mine]
         if any(a >= b for a, b in zip(self.mine, self.mine[1:], strict=False)):
             raise ValueError(f"mine: expected ascending numbers, got {self.mine}")
@@ -208,6 +214,7 @@ class _Part:
 
     def __init__(self, workers: Workers, drawn: NDArray[np.int64], group: Group | None = None) -> None:
         self.run = run = workers.run
+        self._master = workers.master
         self.rows = np.flatnonzero(np.isin(workers.held, drawn))
         here = np.array(workers.held, np.int64)[self.rows]
         self.group = Group(run, here.tolist(), workers.group) if group is None else group
@@ -251,6 +258,9 @@ class _Part:
         kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
         if hasattr(run.attack, "begin"):
             given["state"] = {name.removeprefix(_KEPT): array for name, array in kept.items()}
+        if getattr(run.attack, "asks_defense", False):
+            memory = None if self._master is None else self._master()
+            given["defense"] = algorithm.defense(run, memory, x0, k)
         messages = as_float(self._called(honest.copy(), algorithm=algorithm, **given), "attack")
         for name, array in kept.items():
             new = np.asarray(given["state"].get(name.removeprefix(_KEPT)))  # it may have a new array in its place
@@ -277,6 +287,12 @@ def _first_state(run: Experiment) -> State:
         if array.dtype.kind not in "biufc":
             raise TypeError(f"attack.begin: expected numbers, got {array.dtype} for {name.removeprefix(_KEPT)}")
     return state
+
+
+def check_apart(run: Experiment) -> None:
+    """Raise a ValueError for an attack that needs the master's memory, where the workers are in other processes."""
+    if getattr(run.attack, "asks_defense", False) and run.byzantine:
+        run.algorithm.defense(run, None, run.x0_init, run.first_k)
 
 
 def taken(state: State, name: str, old: Array) -> Array:
