@@ -1,9 +1,11 @@
 // Rules that choose, clip or mix rows.
 #include "byzadmm/clipping.hpp"
+#include "byzadmm/diameter.hpp"
 #include "byzadmm/distances.hpp"
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/variance.hpp"
 #include "table.hpp"
 
 namespace byzadmm {
@@ -23,6 +25,9 @@ template void fill_selection(Kernels<double>&);
 void fill_selection(Table& table) {
   table.krum_scores = krum_scores;
   table.bulyan_choice = bulyan_choice;
+  table.least_diameter = least_diameter;
+  table.least_variance = least_variance;
+  table.filtered_weights = filtered_weights;
 }
 
 }  // namespace byzadmm
