@@ -216,18 +216,18 @@ void bind_by_distances(py::module_& m) {
       "squared"_a, "exponent"_a, "f"_a, "The n - f rows whose covariance has the least largest eigenvalue.");
   m.def(
       "filtered_weights",
-      [](const py::array& squared, const py::object& exponent, index_t f) {
+      [](const py::array& squared, const py::object& exponent, index_t f, double crumb) {
         const SquaredDistances from = minority_of(squared, exponent, f);
         py::array_t<double> weight(from.n);
         double* to = weight.mutable_data();
         int rounds = 0;
         {
           const Unlocked unlocked;
-          rounds = table().filtered_weights(from, f, to);
+          rounds = table().filtered_weights(from, f, crumb, to);
         }
         return py::make_tuple(weight, rounds);
       },
-      "squared"_a, "exponent"_a, "f"_a, "(weights by the covariance-bound agnostic filter, rounds).");
+      "squared"_a, "exponent"_a, "f"_a, "crumb"_a, "(weights by the covariance-bound agnostic filter, rounds).");
   m.def(
       "medoid",
       [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,

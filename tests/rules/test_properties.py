@@ -199,6 +199,7 @@ def test_the_largest_legal_minority_moves_it_little(rule: str, forged: float, n:
     X = normal(n, 12, 7) + 3.0
     X[n - f :] = forged
     settings: Settings = {"tau": 1.0, "n_iter": 20} if rule == "centered_clip" else settings_for(rule, n) or {}
+    settings |= {"f": f} if "f" in settings else {}
     honest = X[: n - f]
     result = apply(rule, X, **settings)
     center = honest.mean(axis=0)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from byzadmm import aggregate
 from support.exact import geometric_median_excess
 
-__all__ = ["JUDGES", "Call", "check"]
+__all__ = ["Call", "check"]
 
 Array = npt.NDArray[Any]
 
@@ -481,9 +481,3 @@ def judge_bucketing(call: Call) -> None:
         group = order[b * s : (b + 1) * s]
         for j, result in enumerate(line):
             _check_mean(call, call.P[group, j], [1] * len(group), result, f"group {b}, column {j}")
-
-
-#: Rule or pre-aggregation -> its judgement.
-JUDGES: dict[str, Callable[[Call], None]] = {
-    name.removeprefix("judge_"): judge for name, judge in list(globals().items()) if name.startswith("judge_")
-}

@@ -45,7 +45,9 @@ class TopEigenpair {
   /// matrix = Q T Q': T in diagonal_ and beside_, the vectors of the reflections in the rows of the matrix, right of
   /// its diagonal, each of length sqrt(2) (or 0 for none).
   void reduce(index_t m) {
-    double *a = matrix.data(), *p = scratch_.data();
+    double *a = matrix.data(), *p = scratch_.data(), largest = 0;
+    for (index_t e = 0; e < m * m; ++e) largest = std::max(largest, std::fabs(a[e]));
+    const double negligible = largest * 0x1p-70 * (largest * 0x1p-70);  // rounding of rounding, down to underflow
     for (index_t k = 0; k < m; ++k) {
       check_stop();
       diagonal_[size(k)] = a[k * m + k];
@@ -54,7 +56,7 @@ class TopEigenpair {
       double* v = a + k * m + k + 1;
       double tail = 0;
       for (index_t i = 1; i < rest; ++i) tail += v[i] * v[i];
-      if (tail == 0) {
+      if (tail <= negligible) {
         beside_[size(k)] = v[0];
         std::fill(v, v + rest, 0.0);
         continue;

@@ -249,11 +249,10 @@ void least_variance(const N* squared, index_t n, index_t f, index_t* chosen) {
 /// covariance.  weight: (n), the c of the round with the least largest eigenvalue, the first of equals.  squared:
 /// (n, n), finite.  Returns the number of rounds.
 ///
-/// Each round has the unit of the largest distance between rows that have weight left. What is left below kCrumb is
-/// rounding of tau, and counts as nothing: products of far rows with such weights would be, too.
+/// Each round has the unit of the largest distance between rows that have weight left. A weight below `crumb` may be
+/// rounding of tau and counts as 0: the products of such a row, however far, would be rounding as well.
 template <class N>
-int filtered_weights(const N* squared, index_t n, index_t f, double* weight) {
-  constexpr double kCrumb = 0x1p-40;
+int filtered_weights(const N* squared, index_t n, index_t f, double crumb, double* weight) {
   const auto size = [](index_t i) { return static_cast<std::size_t>(i); };
   std::vector<double> c(size(n), 1.0), products(size(n * n)), mean(size(n)), root(size(n)), tau(size(n));
   std::vector<index_t> live(size(n));
@@ -309,7 +308,7 @@ int filtered_weights(const N* squared, index_t n, index_t f, double* weight) {
     for (index_t i = 0; i < m; ++i) {
       double& mine = c[size(live[size(i)])];
       mine *= 1 - tau[size(i)] / largest;
-      if (mine < kCrumb) mine = 0;
+      if (mine < crumb) mine = 0;
       else next.push_back(live[size(i)]);
       total += mine;
     }
@@ -322,9 +321,9 @@ inline void least_variance(const SquaredDistances& squared, index_t f, index_t* 
   visit(squared, [&](const auto* from) { least_variance(from, squared.n, f, chosen); });
 }
 
-inline int filtered_weights(const SquaredDistances& squared, index_t f, double* weight) {
+inline int filtered_weights(const SquaredDistances& squared, index_t f, double crumb, double* weight) {
   int rounds = 0;
-  visit(squared, [&](const auto* from) { rounds = filtered_weights(from, squared.n, f, weight); });
+  visit(squared, [&](const auto* from) { rounds = filtered_weights(from, squared.n, f, crumb, weight); });
   return rounds;
 }
 

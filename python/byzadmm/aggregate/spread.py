@@ -140,8 +140,9 @@ def caf(
         tau_i = <v, x_i - mu>^2,      c_i <- c_i (1 - tau_i / max of tau_k over c_k > 0)
 
     go on while ``sum c_i > n-2f``; the result is the ``mu`` of the least ``sigma``, the first of equals. The first
-    round takes place for every ``f``, so that ``f=0`` gives the mean. A weight below ``2**-40`` counts as 0. If the
-    largest eigenvalue is repeated, ``v`` is some unit vector of its eigenspace, the same for the same rows.
+    round takes place for every ``f``, so that ``f=0`` gives the mean. A weight below ``2**-40`` (``2**-20`` for float32
+    rows) may be rounding and counts as 0. If the largest eigenvalue is repeated, ``v`` is some unit vector of its
+    eigenspace, the same for the same rows.
 
     Parameters
     ----------
@@ -160,8 +161,8 @@ def caf(
     Examples
     --------
     >>> from byzadmm import aggregate
-    >>> aggregate.caf([[1.0], [2.0], [3.0], [1e9]], f=1).tolist()
-    [2.0]
+    >>> aggregate.caf([[1.0], [1.0], [1.0], [9.0]], f=1).tolist()
+    [1.0]
 
     References
     ----------
@@ -173,8 +174,8 @@ def caf(
     if call.kept is None and call.nonfinite == "propagate" and call.nonfinite_rows().any():
         call.out.fill(np.nan)
         return call.result(lambda: {"iterations": 0, "distances": distances.as_float()})
-    left = declared - len(call.excluded)
-    weights, rounds = _core.filtered_weights(distances.value, distances.exponent, left)
+    left, crumb = declared - len(call.excluded), 2.0 ** (-20 if call.out.dtype == np.float32 else -40)
+    weights, rounds = _core.filtered_weights(distances.value, distances.exponent, left, crumb)
     rows = np.flatnonzero(weights > 0)
     _core.mean(call.rows, call.out, np.ascontiguousarray(weights[rows]), call.original(rows).tolist(), call.threads)
     return call.result(

@@ -91,8 +91,8 @@ def caf(X: npt.ArrayLike, *, f: int) -> Array:
 
     Examples
     --------
-    >>> caf([[1.0], [2.0], [3.0], [1e9]], f=1).tolist()
-    [2.0]
+    >>> caf([[1.0], [1.0], [1.0], [9.0]], f=1).tolist()
+    [1.0]
 
     References
     ----------
@@ -117,7 +117,7 @@ def caf(X: npt.ArrayLike, *, f: int) -> Array:
             best, weights = sigma, c.copy()
         tau = (apart @ directions[0]) ** 2
         c[live] *= 1 - tau / tau.max()
-        c[c < 2.0**-40] = 0
+        c[c < 2.0 ** (-20 if rows.dtype == np.float32 else -40)] = 0
         if not c.sum() > n - 2 * f:
             break
     kept = weights > 0
