@@ -113,8 +113,8 @@ def judge_caf(call: Call) -> None:
     """A mean with weights whose covariance is no larger than at the start, nor than honest rows explain.
 
     Let C be the weight of honest rows in a round and B that of forged ones, H the scatter of the honest rows along v.
-    As long as forged rows lose more than honest ones, ``C - B`` is at least ``n - 2b``. They cannot go on doing so until
-    the weight is down to ``n - 2f``, so in some round they lose at most as much. With the honest rows' mean at a
+    As long as forged rows lose more than honest ones, ``C - B`` is at least ``n - 2b``. They cannot do so until the
+    weight is down to ``n - 2f``, so in some round they lose at most as much. With the honest rows' mean at a
     distance r from mu along v, that says ``B r'^2 <= H + C r^2`` for the forged mean at ``r' = C r / B``. Hence
     ``C r^2 <= H B / (C - B)``, and ``sigma (C + B) <= 2 (H + C r^2) <= 2 H (n - b) / (n - 2b)``.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +66,8 @@ def smea(X: npt.ArrayLike, *, f: int) -> Array:
 
     References
     ----------
-    Allouah, Guerraoui, Gupta, Pinot, Stephan: On the privacy-robustness-utility trilemma in distributed learning (2023).
+    Allouah, Guerraoui, Gupta, Pinot, Stephan: On the privacy-robustness-utility trilemma in distributed learning
+    (2023).
     """
     rows = as_rows(X)
     D2 = pairwise_distances(rows) ** 2
@@ -128,11 +130,11 @@ def _mean(rows: Array) -> Array:
     return narrow(mean_of(rows, np.ones(len(rows))), rows.dtype)
 
 
-def _top_of_scatter(D2: Array) -> np.longdouble:
+def _top_of_scatter(D2: Array) -> Any:
     """Largest eigenvalue of the scatter matrix of rows with these squared distances."""
     unit = D2.max()
     if unit == 0:
-        return np.longdouble(0)
+        return unit
     scaled = D2 / unit
     centered = scaled - scaled.mean(axis=0) - scaled.mean(axis=1)[:, None] + scaled.mean()
     return unit * np.linalg.eigvalsh((-0.5 * centered).astype(np.float64))[-1]
