@@ -53,7 +53,7 @@ def legal(name: str, n: int) -> int:
 def tolerated(name: str, n: int) -> int:
     """The same, as far as twins and oracles follow in a fraction of a second: few sets, of few rows."""
     most = legal(name, n)
-    while name in ENUMERATED and most > 1 and comb(n, most) * (n - most) ** 3 > 2e7:
+    while name in ENUMERATED and most > (n <= 100) and comb(n, most) * (n - most) ** 3 > 6e6:
         most -= 1
     return most
 

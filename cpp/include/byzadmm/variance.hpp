@@ -50,7 +50,7 @@ class LeastVariance {
   }
 
   void find(index_t* chosen) {
-    start(chosen);
+    start();
     pass_ = 1;
     if (best_ > 0 && best_ <= std::numeric_limits<double>::max()) extend(0);
     // Of all within rounding of the least, the first.
@@ -60,16 +60,18 @@ class LeastVariance {
     path_.clear();
     on_path_ = Bits(n_);
     extend(0);
-    std::copy(path_.begin(), path_.end(), chosen);
+    std::copy(found_.begin(), found_.end(), chosen);
   }
 
  private:
   static constexpr int kCuts = 16;
   static constexpr double kTie = 1e-10;  // eigenvalues this close are equal: rounding could have made the difference
+  // Distances are rounded, those of float32 rows in float32: what is true of exact ones holds for them this closely.
+  static constexpr double kCutSlack = 1 + 0x1p-10;
   static std::size_t size(index_t i) { return static_cast<std::size_t>(i); }
 
   /// The least eigenvalue to begin with: that of the m rows nearest to the row which needs the smallest radius.
-  void start(index_t* nearest) {
+  void start() {
     std::vector<N> line(size(n_));
     N radius = std::numeric_limits<double>::infinity();
     index_t center = 0;
@@ -83,9 +85,10 @@ class LeastVariance {
     std::vector<index_t> order(size(n_));
     std::iota(order.begin(), order.end(), index_t{0});
     std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) { return from[a] < from[b]; });
-    std::copy(order.begin(), order.begin() + m_, nearest);
+    found_.assign(order.begin(), order.begin() + m_);
+    std::sort(found_.begin(), found_.end());
     scale(Wide(radius).exponent);
-    best_ = eigenvalue(nearest);
+    best_ = eigenvalue(found_.data());
     if (best_ > 0 && best_ <= std::numeric_limits<double>::max()) rescale();
     set_limit();
   }
@@ -154,7 +157,7 @@ class LeastVariance {
     const auto &sum = sum_[size(depth)], &square = square_[size(depth)];
     for (int c = 0; c < cuts_; ++c) {
       const double p = along_[c][size(j)], s = sum[c] + p, q = square[c] + p * p;
-      if (q - s * s / static_cast<double>(depth + 1) > limit_) {
+      if (q - s * s / static_cast<double>(depth + 1) > kCutSlack * limit_) {
         ++hits_[c];
         return false;
       }
@@ -168,6 +171,7 @@ class LeastVariance {
   void judge() {
     const double value = eigenvalue(path_.data());
     if (value <= limit_) {
+      found_ = path_;
       if (pass_ == 2 || value == 0) {
         done_ = true;
         best_ = value;
@@ -225,8 +229,8 @@ class LeastVariance {
   double best_ = 0, limit_ = 0;
   int pass_ = 1, cuts_ = 0;
   bool done_ = false;
-  std::vector<index_t> path_;
-  std::vector<Bits> far_;  // rows that no set has beside this one
+  std::vector<index_t> path_, found_;  // found_: the set of best_
+  std::vector<Bits> far_;              // rows that no set has beside this one
   Bits on_path_;
   std::vector<double> mean_;
   std::array<std::vector<double>, kCuts> along_;  // every row along a unit vector

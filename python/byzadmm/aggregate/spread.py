@@ -11,7 +11,7 @@ from byzadmm import _core
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate._call import Call
 from byzadmm.aggregate._registry import minority, register
-from byzadmm.aggregate.selection import squared_distances
+from byzadmm.aggregate.selection import Wide, squared_distances
 
 __all__ = ["caf", "mda", "smea"]
 
@@ -174,6 +174,8 @@ def caf(
     if call.kept is None and call.nonfinite == "propagate" and call.nonfinite_rows().any():
         call.out.fill(np.nan)
         return call.result(lambda: {"iterations": 0, "distances": distances.as_float()})
+    if call.kept is not None:  # by the way that suits their number: the weights depend on every bit
+        distances = Wide(*_core.squared_distances([call.rows[i] for i in call.kept], call.threads)[:2])
     left, crumb = declared - len(call.excluded), 2.0 ** (-20 if call.out.dtype == np.float32 else -40)
     weights, rounds = _core.filtered_weights(distances.value, distances.exponent, left, crumb)
     rows = np.flatnonzero(weights > 0)
