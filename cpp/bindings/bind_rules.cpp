@@ -15,6 +15,13 @@ SquaredDistances squares_of(const py::array& squared, const py::object& exponent
           exponent.is_none() ? nullptr : require<std::int32_t>(as_array(exponent, "exponent"), "exponent", {n, n}), n};
 }
 
+/// The same for rules with a minority of f rows.
+SquaredDistances minority_of(const py::array& squared, const py::object& exponent, index_t f) {
+  const SquaredDistances from = squares_of(squared, exponent);
+  require_value(f >= 0 && 2 * f < from.n, "f", "0 <= 2f < n");
+  return from;
+}
+
 void bind_coordinatewise(py::module_& m) {
   m.def(
       "mean",
@@ -208,6 +215,47 @@ void bind_by_distances(py::module_& m) {
         return py::make_tuple(value, vector);
       },
       "symmetric"_a, "(largest eigenvalue, its eigenvector) of a finite symmetric matrix of about unit size.");
+  m.def(
+      "least_diameter",
+      [](const py::array& squared, const py::object& exponent, index_t f) -> py::object {
+        const SquaredDistances from = minority_of(squared, exponent, f);
+        py::array_t<index_t> chosen(from.n - f);
+        index_t* to = chosen.mutable_data();
+        bool found = false;
+        {
+          const Unlocked unlocked;
+          found = table().least_diameter(from, f, to);
+        }
+        return found ? py::object(chosen) : py::none();
+      },
+      "squared"_a, "exponent"_a, "f"_a, "The n - f rows with the least largest distance; None if it was given up.");
+  m.def(
+      "least_variance",
+      [](const py::array& squared, const py::object& exponent, index_t f) {
+        const SquaredDistances from = minority_of(squared, exponent, f);
+        py::array_t<index_t> chosen(from.n - f);
+        index_t* to = chosen.mutable_data();
+        {
+          const Unlocked unlocked;
+          table().least_variance(from, f, to);
+        }
+        return chosen;
+      },
+      "squared"_a, "exponent"_a, "f"_a, "The n - f rows whose covariance has the least largest eigenvalue.");
+  m.def(
+      "filtered_weights",
+      [](const py::array& squared, const py::object& exponent, index_t f, double crumb) {
+        const SquaredDistances from = minority_of(squared, exponent, f);
+        py::array_t<double> weight(from.n);
+        double* to = weight.mutable_data();
+        int rounds = 0;
+        {
+          const Unlocked unlocked;
+          rounds = table().filtered_weights(from, f, crumb, to);
+        }
+        return py::make_tuple(weight, rounds);
+      },
+      "squared"_a, "exponent"_a, "f"_a, "crumb"_a, "(weights by the covariance-bound agnostic filter, rounds).");
   m.def(
       "medoid",
       [](const py::object& x, const py::array& squared, const py::object& exponent, const py::object& weights,

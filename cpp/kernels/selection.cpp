@@ -1,11 +1,13 @@
 // Rules that choose, clip or mix rows.
 #include "byzadmm/clipping.hpp"
+#include "byzadmm/diameter.hpp"
 #include "byzadmm/distances.hpp"
 #include "byzadmm/filters.hpp"
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
 #include "byzadmm/top_eigenvector.hpp"
+#include "byzadmm/variance.hpp"
 #include "table.hpp"
 
 namespace byzadmm {
@@ -28,6 +30,9 @@ void fill_selection(Table& table) {
   table.krum_scores = krum_scores;
   table.bulyan_choice = bulyan_choice;
   table.top_eigenvector = top_eigenvector;
+  table.least_diameter = least_diameter;
+  table.least_variance = least_variance;
+  table.filtered_weights = filtered_weights;
 }
 
 }  // namespace byzadmm

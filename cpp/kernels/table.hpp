@@ -101,6 +101,9 @@ struct Table {
                       std::int32_t* exponent, int threads);
   void (*bulyan_choice)(const SquaredDistances&, index_t f, index_t count, index_t* chosen);
   double (*top_eigenvector)(double* a, index_t n, double* v);
+  bool (*least_diameter)(const SquaredDistances&, index_t f, index_t* chosen);
+  void (*least_variance)(const SquaredDistances&, index_t f, index_t* chosen);
+  int (*filtered_weights)(const SquaredDistances&, index_t f, double crumb, double* weight);
   void (*philox_integers)(const Stream&, std::uint64_t high, std::int64_t* out, index_t size);
 
   // threads (parallel.hpp): each module of kernels has a state of its own

@@ -6,6 +6,7 @@ int main() {
   test_kernels();
   test_linear();
   test_selection();
+  test_spread();
   test_training();
   test_messages();
   std::printf("%d passed, %d failed\n", passed, failed);

@@ -93,6 +93,7 @@ struct RowBuffers {
 void test_kernels();
 void test_linear();
 void test_selection();
+void test_spread();
 void test_training();
 void test_messages();
 

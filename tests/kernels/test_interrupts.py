@@ -47,6 +47,7 @@ LONG = {
     "median": (WINDOWS.format(n=20_000, d=4_000_000), "aggregate.median(X)"),
     "krum": (WINDOWS.format(n=2000, d=8_000_000), "aggregate.krum(X, f=5)"),
     "krum, 1 thread": (WINDOWS.format(n=2000, d=8_000_000), "aggregate.krum(X, f=5, threads=1)"),
+    "smea": (WINDOWS.format(n=180, d=400), "aggregate.smea(X, f=3)"),
     "geometric_median": (WINDOWS.format(n=512, d=10_000_000), "aggregate.geometric_median(X)"),
     "softmax_gradient": (PIXELS + "W = np.zeros((4000, 10, 785), np.float32)", "kernels.softmax_gradient(W, X, y)"),
     "softmax_loss": (PIXELS + "W = np.zeros((4000, 10, 785), np.float32)", "kernels.softmax_loss(W, X, y)"),
@@ -155,10 +156,14 @@ def test_a_run_goes_on_from_its_checkpoint_after_ctrl_c(tmp_path: Path) -> None:
 
 
 MANY = np.random.default_rng(1).normal(size=(131, 1031))
+SQUARES = _core.squared_distances(MANY, 1)[:2]
 SELECTING: dict[str, Callable[[int], Any]] = {
     "krum": lambda count: aggregate.krum(MANY, f=9, threads=count),
     "medoid": lambda count: aggregate.medoid(MANY, threads=count),
     "bulyan": lambda count: aggregate.bulyan(MANY, f=9, threads=count),
+    "least_diameter": lambda _: _core.least_diameter(*SQUARES, 9),
+    "least_variance": lambda _: _core.least_variance(*SQUARES, 1),
+    "filtered_weights": lambda _: _core.filtered_weights(*SQUARES, 9, 1e-12)[0],
     "nearest_neighbor_mixing": lambda count: aggregate.nearest_neighbor_mixing(MANY, f=9, threads=count),
     "centered_clip": lambda count: aggregate.centered_clip(MANY, tau=1.0, threads=count),
     "clip": lambda count: aggregate.clip(MANY, max_norm=1.0, threads=count),

@@ -13,7 +13,7 @@ import byzadmm
 from byzadmm import SGD, _core, aggregate, aggregators, attacks, reference, simulate
 from byzadmm.aggregate._call import Call
 from support.arrays import same_bits
-from support.oracles import JUDGES
+from support.judges import JUDGES
 from support.rules import ALL_RULES, registered
 from support.runs import quadratic
 

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from byzadmm import aggregate
 from byzadmm.aggregators import PRE_AGGREGATORS, RULES, Aggregator, Chain
 from support.arrays import same_bits
-from support.oracles import JUDGES, Call, check
-from support.rules import ALL_RULES, tolerated
+from support.judges import JUDGES
+from support.oracles import Call, check
+from support.rules import ALL_RULES, legal, tolerated
 
 __all__ = ["PLANS", "Case", "case"]
 
@@ -145,6 +146,11 @@ def _weights(rng: Generator, honest: npt.NDArray[np.bool_], f: int) -> Array:
 # --- one input --------------------------------------------------------------------------------------------------------
 
 
+def _most(name: str, n: int) -> int:
+    """The largest ``f`` that is tried with n rows."""
+    return legal(name, n) if n <= 30 else tolerated(name, n)
+
+
 def _settings(name: str, numbers: _Numbers, X: Array, honest: npt.NDArray[np.bool_], f: int) -> dict[str, Any]:
     """Keywords for every field of the class; a field that is not known here keeps its default."""
     rng, n = numbers.rng, len(X)
@@ -208,7 +214,7 @@ class Case:
         out = rows
         for name in self.plan:
             own = len(rows) == len(honest)  # the rows are still those of the workers
-            most = tolerated(name, len(rows))
+            most = _most(name, len(rows))
             if most < 0:
                 return  # bucketing left too few rows for the rule
             settings = _settings(name, self.numbers, rows, honest if own else np.ones(len(rows), bool), min(f, most))
@@ -244,7 +250,7 @@ def case(seed: int, index: int) -> Case:
     else:
         n = int(rng.integers(3, 13) if rng.random() < 0.75 else rng.integers(13, 31))
         d = int(2 ** rng.uniform(0, 5.3))
-    most = min((tolerated(name, n) for name in plan if name != "mean"), default=(n - 1) // 2)
+    most = min((_most(name, n) for name in plan if name != "mean"), default=(n - 1) // 2)
     count = most if rng.random() < 0.6 else int(rng.integers(0, most + 1))
     f = count if rng.random() < 0.8 else int(rng.integers(count, most + 1))
     honest_kind, rows = _honest_rows(numbers, n - count, d)

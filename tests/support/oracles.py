@@ -24,7 +24,7 @@ import numpy.typing as npt
 from byzadmm import aggregate
 from support.exact import geometric_median_excess
 
-__all__ = ["JUDGES", "Call", "check"]
+__all__ = ["Call", "check"]
 
 Array = npt.NDArray[Any]
 
@@ -581,9 +581,3 @@ def _check_groups(call: Call, groups: Sequence[Sequence[int]]) -> None:
     for b, (group, line) in enumerate(zip(groups, call.result, strict=True)):
         for j, result in enumerate(line):
             _check_mean(call, call.P[group, j], [1] * len(group), result, f"group {b}, column {j}")
-
-
-#: Rule or pre-aggregation -> its judgement.
-JUDGES: dict[str, Callable[[Call], None]] = {
-    name.removeprefix("judge_"): judge for name, judge in list(globals().items()) if name.startswith("judge_")
-}

@@ -13,12 +13,13 @@ from __future__ import annotations
 from byzadmm.aggregate.coordinatewise import *  # noqa: F403
 from byzadmm.aggregate.geometric import *  # noqa: F403
 from byzadmm.aggregate.selection import *  # noqa: F403
+from byzadmm.aggregate.spread import *  # noqa: F403
 from byzadmm.aggregate.centered import *  # noqa: F403
 from byzadmm.aggregate.outliers import *  # noqa: F403
 from byzadmm.aggregate.preaggregation import *  # noqa: F403
 
 # isort: on
-from byzadmm.aggregate import centered, coordinatewise, geometric, outliers, preaggregation, selection
+from byzadmm.aggregate import centered, coordinatewise, geometric, outliers, preaggregation, selection, spread
 from byzadmm.aggregate._call import Info
 from byzadmm.aggregate._registry import max_f
 from byzadmm.aggregate._weights import cap_weights
@@ -27,6 +28,7 @@ __all__ = ["Info", "cap_weights", "max_f"]
 __all__ += coordinatewise.__all__
 __all__ += geometric.__all__
 __all__ += selection.__all__
+__all__ += spread.__all__
 __all__ += centered.__all__
 __all__ += outliers.__all__
 __all__ += preaggregation.__all__

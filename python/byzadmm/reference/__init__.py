@@ -22,6 +22,7 @@ from . import (
     sampling,
     selection,
     softmax,
+    spread,
     training,
 )
 from .admm import *  # noqa: F403
@@ -39,6 +40,7 @@ from .rsa import *  # noqa: F403
 from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .softmax import *  # noqa: F403
+from .spread import *  # noqa: F403
 from .training import *  # noqa: F403
 
 __all__: list[str] = []
@@ -57,4 +59,5 @@ __all__ += rsa.__all__
 __all__ += sampling.__all__
 __all__ += selection.__all__
 __all__ += softmax.__all__
+__all__ += spread.__all__
 __all__ += training.__all__
