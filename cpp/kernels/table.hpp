@@ -49,6 +49,11 @@ struct Kernels {
   void (*centered_clip)(Rows<T>, double tau, int n_iter, T* v, double* factor, int threads);
   void (*clip)(Rows<T>, double max_norm, T* out, double* norm, int threads);
 
+  // redundant gradients
+  void (*weighted_sum)(Rows<T>, const double* w, double total, T* out, int threads);
+  void (*look_at_rows)(Rows<T>, const double* phi, double scale, double* out, int threads);
+  void (*majority_rows)(Rows<T>, const index_t* first, index_t groups, index_t votes, index_t* chosen, int threads);
+
   // steps
   void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,
                            int threads);
@@ -135,5 +140,7 @@ template <class T>
 void fill_selection(Kernels<T>&);
 template <class T>
 void fill_training(Kernels<T>&);
+template <class T>
+void fill_coding(Kernels<T>&);
 
 }  // namespace byzadmm

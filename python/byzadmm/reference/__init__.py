@@ -16,6 +16,7 @@ from . import (
     linear,
     philox,
     preaggregation,
+    redundancy,
     rsa,
     sampling,
     selection,
@@ -31,6 +32,7 @@ from .gradients import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
+from .redundancy import *  # noqa: F403
 from .rsa import *  # noqa: F403
 from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
@@ -47,6 +49,7 @@ __all__ += gradients.__all__
 __all__ += linear.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
+__all__ += redundancy.__all__
 __all__ += rsa.__all__
 __all__ += sampling.__all__
 __all__ += selection.__all__
