@@ -113,40 +113,40 @@ def test_decoding_agrees_with_the_twin_that_tries_every_choice(m: int, f: int) -
         np.testing.assert_allclose(redundancy.decode(Z, code), ref.cyclic_decode(Z, f), rtol=1e-9, atol=1e-12)
 
 
-def hostile(rng: np.random.Generator, m: int, f: int) -> tuple[str, Array, Array]:
-    """Gradients of any size, and messages of which at most f are any finite numbers."""
+def hostile(rng: np.random.Generator, m: int, f: int) -> tuple[str, Array, Array, float]:
+    """Gradients of any size, messages of which at most f are any finite numbers, and the size of the honest ones."""
     numbers = _Numbers(rng, str(rng.choice(["float32", "float64"])))
     d = int(rng.integers(1, 30))
     kind, G = _honest_rows(numbers, m, d)
     G = (G / 2.0**12).astype(G.dtype)  # so that no regular message overflows
     code = redundancy.Cyclic(f)
     Z = redundancy.encode(G, code)
+    size = float(np.abs(Z.astype(np.float64)).max())
     count = int(rng.integers(f + 1)) if rng.random() < 0.3 else f
     how, forged = _forged_rows(numbers, count, Z) if count else ("nothing", Z[:0])
     if count and rng.random() < 0.4:  # errors of all sizes beside each other
-        how, size = "graded", np.abs(Z.astype(np.float64)).max()
+        how = "graded"
         with np.errstate(over="ignore"):
             errors = size * 2.0 ** rng.uniform(-60, 12, (count, 1)) * rng.standard_normal((count, 2 * d))
             forged = numbers.finite(Z[:count].astype(np.float64) + errors)
     place = [np.arange(count), np.sort(rng.permutation(m)[:count]), (rng.integers(m) + np.arange(count)) % m]
     Z[place[int(rng.integers(3))]] = forged
-    return f"m={m}, f={f}, {Z.dtype}, gradients {kind}, forged {how}", G, Z
+    return f"m={m}, f={f}, {Z.dtype}, gradients {kind}, forged {how}", G, Z, size
 
 
 def check_hostile(seed: int, index: int) -> None:
     rng = np.random.default_rng([seed, index])
     m, f = SIZES[index % len(SIZES)]
-    what, G, Z = hostile(rng, m, f)
+    what, G, Z, size = hostile(rng, m, f)
     code, name = redundancy.Cyclic(f), f"seed {seed}, index {index}: {what}"
     try:
         found = redundancy.decode(Z, code, rng=index, threads=1)
     except redundancy.DecodingError as error:
         raise AssertionError(name) from error
-    wide = redundancy.encode(np.ldexp(G.astype(np.float64), -20), code)  # what a regular message may round away
     kind = np.finfo(G.dtype)
-    lost = float(kind.eps) * np.ldexp(np.abs(wide).max(), 20) + float(kind.smallest_subnormal) * m
-    error = np.abs(np.ldexp(found.astype(np.float64), -20) - np.ldexp(G.astype(np.float64), -20).mean(axis=0)).max()
-    assert np.ldexp(error, 20) <= 1e4 * lost, f"{name}: error {np.ldexp(error, 20) / lost:.1e} of rounding"
+    rounding = float(kind.eps) * size + float(kind.smallest_subnormal)  # of the regular messages
+    error = float(np.abs(found.astype(np.float64) - G.astype(np.float64).mean(axis=0)).max())
+    assert error <= 1e4 * rounding, f"{name}: error {error / rounding:.1e} of rounding"
 
 
 def test_no_legal_minority_wins() -> None:

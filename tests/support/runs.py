@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, simulate, steps
+from byzadmm import ADMM, RSA, SGD, Result, _core, attacks, datasets, losses, partition, redundancy, simulate, steps
 from byzadmm import reference as ref
 from byzadmm.algorithms import Algorithm
 from byzadmm.training.experiment import Experiment
@@ -73,6 +73,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 KILLED: dict[str, Algorithm] = {
     **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
     "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
+    "coded": SGD(coding=redundancy.Repetition(r=M), step=_STEP, momentum=0.9),
 }
 
 

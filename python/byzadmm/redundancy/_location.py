@@ -37,6 +37,8 @@ class Tables:
         ``C_R^H``: the syndrome of a column is its product with these.
     weights : (m, m)
         ``W``: row i has the weights of worker i, zero for batches that it does not compute.
+    batches : list of lists
+        Those that each worker computes, ascending.
     growth : float
         How many times larger a row can be than m - 2f others that determine it.
     cancellation : float
@@ -48,6 +50,7 @@ class Tables:
     data: Complex
     checks: Complex
     weights: Complex
+    batches: list[list[int]]
     growth: float
     cancellation: float
 
@@ -91,6 +94,7 @@ def tables(m: int, f: int) -> Tables:
         dft[:, : m - 2 * f].copy(),
         np.ascontiguousarray(dft[:, m - 2 * f :].conj().T),
         weights,
+        [sorted((worker + t) % m for t in range(2 * f + 1)) for worker in range(m)],
         float(np.sum(lagrange, axis=0).max()),
         float(np.abs(weights).sum(axis=1).max() / np.sqrt(m)),
     )

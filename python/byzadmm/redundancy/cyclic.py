@@ -72,13 +72,12 @@ class Cyclic(Code):
         return 2 * d
 
     def batches(self, worker: int, m: int) -> list[int]:
-        return sorted((worker + t) % m for t in range(2 * self.f + 1))
+        return tables(m, self.f).batches[worker]
 
     def message(self, worker: int, m: int, gradients: list[Array], out: Array, threads: int) -> None:
-        w = tables(m, self.f).weights[worker, self.batches(worker, m)]
-        re, im = np.split(out, 2)
-        _core.weighted_sum(gradients, re, w.real.copy(), 1.0, threads)
-        _core.weighted_sum(gradients, im, w.imag.copy(), 1.0, threads)
+        w, half = tables(m, self.f).weights[worker, self.batches(worker, m)], len(out) // 2
+        _core.weighted_sum(gradients, out[:half], w.real.copy(), 1.0, threads)
+        _core.weighted_sum(gradients, out[half:], w.imag.copy(), 1.0, threads)
 
     def decode(
         self,
@@ -119,7 +118,7 @@ class Cyclic(Code):
         kept = np.setdiff1d(np.arange(m), forged)
         v = code.combination(kept)
         at = np.searchsorted(workers, kept)
-        parts = [part for row in at for part in np.split(rows[row], 2)]
+        parts = [part for row in at for part in (rows[row, :d], rows[row, d:])]
         _core.weighted_sum(parts, out, np.stack([v.real, -v.imag], axis=1).ravel(), float(m), threads)
         return out
 
