@@ -18,18 +18,24 @@ void bind_coding(py::module_& m) {
       "Sum of the rows times their weights, over total, into out.");
   m.def(
       "look_at_rows",
-      [](const py::object& x, const py::array& phi, double scale, int threads) {
+      [](const py::object& x, const py::array& inner, const py::array& outer, double scale, int threads) {
         return on_rows(x, py::none(), [&](const auto& rows) {
           require_value(rows.d() % 2 == 0, "X", "rows of an even length");
-          const double* p = require<double>(phi, "phi", {rows.d() / 2});
+          require_dims(inner, "inner", 1);
+          const index_t tile = inner.shape(0);
+          require_value(tile >= 1, "inner", "at least one number");
+          const double* a = require<double>(inner, "inner", {tile});
+          const double* b = require<double>(outer, "outer", {(rows.d() / 2 + tile - 1) / tile});
           py::array_t<double> found(Shape{rows.n(), 4});
           double* to = found.mutable_data();
-          rows.run(threads, rows.size(), [&](auto& k, auto all, int team) { k.look_at_rows(all, p, scale, to, team); });
+          rows.run(threads, rows.size(),
+                   [&](auto& k, auto all, int team) { k.look_at_rows(all, a, tile, b, scale, to, team); });
           return found;
         });
       },
-      "X"_a, "phi"_a, "scale"_a, "threads"_a,
-      "Of complex rows times scale: product with phi (two numbers), sum of squares, largest element; (n, 4).");
+      "X"_a, "inner"_a, "outer"_a, "scale"_a, "threads"_a,
+      "Of complex rows times scale: product with outer x inner (two numbers), sum of squares, largest element; (n, "
+      "4).");
   m.def(
       "majority_rows",
       [](const py::object& x, const py::array& first, index_t votes, int threads) {

@@ -51,7 +51,8 @@ struct Kernels {
 
   // redundant gradients
   void (*weighted_sum)(Rows<T>, const double* w, double total, T* out, int threads);
-  void (*look_at_rows)(Rows<T>, const double* phi, double scale, double* out, int threads);
+  void (*look_at_rows)(Rows<T>, const double* inner, index_t tile, const double* outer, double scale, double* out,
+                       int threads);
   void (*majority_rows)(Rows<T>, const index_t* first, index_t groups, index_t votes, index_t* chosen, int threads);
 
   // steps

@@ -95,5 +95,6 @@ void test_linear();
 void test_selection();
 void test_training();
 void test_messages();
+void test_coding();
 
 }  // namespace byzadmm::tests

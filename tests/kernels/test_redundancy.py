@@ -34,9 +34,9 @@ def test_repetition_by_hand() -> None:
     assert same_bits(redundancy.decode(Z, code), ref.repetition_decode(Z, 3))
     assert same_bits(Z[1:4], ref.repetition_encode(G, 3)[1:4])
     Z[5, 1] = np.nextafter(3.0, 4.0)  # a second one in the group
-    with pytest.raises(redundancy.DecodingError, match=r"^Repetition: group 1, workers 3 to 5: no majority; 3 messages"):
+    with pytest.raises(redundancy.DecodingError, match=r"^Repetition: group 1, workers 3 to 5: no majority; 3 "):
         redundancy.decode(Z, code)
-    with pytest.raises(redundancy.DecodingError, match=r"group 0, workers 0 to 2: no majority; 1 messages, none of them 2"):
+    with pytest.raises(redundancy.DecodingError, match=r"group 0, workers 0 to 2: no majority; 1 messages, none"):
         redundancy.decode(Z[2:5], code, m=6, workers=[2, 3, 4])
 
 
@@ -51,7 +51,7 @@ def test_colluders_win_only_with_a_majority_of_a_group() -> None:
 
 def test_the_majority_is_that_of_a_count() -> None:
     """Every sequence of three kinds of rows in a group of five, the vote against a count."""
-    kinds = np.array([[0.0, 1.0, 2.0], [-0.0, 1.0, 2.0], [0.0, 1.0, 3.0]])  # the first two are equal, but not their bits
+    kinds = np.array([[0.0, 1.0, 2.0], [-0.0, 1.0, 2.0], [0.0, 1.0, 3.0]])  # equal, but not in bits, and another
     first = np.array([0, 5])
     for number in range(3**5):
         digits = [number // 3**place % 3 for place in range(5)]
@@ -164,7 +164,7 @@ def test_more_attackers_than_declared_are_evident() -> None:
             with pytest.raises(redundancy.DecodingError, match=f"^Cyclic: .*f={f}"):
                 redundancy.decode(Z, code)
         Z = redundancy.encode(gradients(m, 8, 1), code)
-        with pytest.raises(redundancy.DecodingError, match=rf"^Cyclic: {f + 1} of m={m} messages are missing \({f + 1}\)"):
+        with pytest.raises(redundancy.DecodingError, match=rf"^Cyclic: {f + 1} of m={m} .* missing \({f + 1}\)"):
             redundancy.decode(Z[f + 1 :], code, m=m, workers=range(f + 1, m))
 
 
@@ -177,10 +177,11 @@ def test_the_same_bits_for_every_number_of_threads() -> None:
             found = redundancy.decode(Z, code, rng=0, threads=1)
             for threads in (2, 3, 7):
                 assert same_bits(redundancy.decode(Z, code, rng=0, threads=threads), found), (code, dtype, threads)
-        phi = np.random.default_rng(1).uniform(-1, 1, 5003)
+        inner, outer = (np.random.default_rng(size).uniform(-1, 1, size) for size in (1001, 5))
+        phi = np.outer(outer, inner).ravel()[:5003]
         Z = redundancy.encode(G, redundancy.Cyclic(f=2))
-        looks = _core.look_at_rows(Z, phi, 0.5, 1)
-        assert same_bits(looks, _core.look_at_rows(Z, phi, 0.5, 3)), dtype
+        looks = _core.look_at_rows(Z, inner, outer, 0.5, 1)
+        assert same_bits(looks, _core.look_at_rows(Z, inner, outer, 0.5, 3)), dtype
         re, im = 0.5 * Z[:, :5003].astype(np.float64), 0.5 * Z[:, 5003:].astype(np.float64)
         expected = np.stack([re @ phi, im @ phi, (re**2 + im**2).sum(axis=1), np.abs(np.hstack([re, im])).max(axis=1)])
         np.testing.assert_allclose(looks, expected.T, rtol=1e-11, atol=1e-11)
@@ -193,21 +194,29 @@ def test_a_sum_is_finite_wherever_it_can_be() -> None:
     np.testing.assert_allclose(out, [7.5e307, 6.0], rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: redundancy.Repetition(r=2), ValueError, "r: expected an odd number, so that a group has a majority, got 2"),
-        (lambda: redundancy.Cyclic(f=0), ValueError, "f: expected an integer >= 1, got 0"),
-        (lambda: redundancy.encode(np.ones((7, 2)), redundancy.Repetition()), ValueError, "r: expected a divisor of the number"),
-        (lambda: redundancy.encode(np.ones((5, 2)), redundancy.Cyclic(2)), ValueError, r"f: expected less than 2 for m=5 workers .m > 2f"),
-        (lambda: redundancy.encode(np.ones((64, 2)), redundancy.Cyclic(15)), ValueError, "f: expected a code whose rounding"),
-        (lambda: redundancy.encode(np.ones(3), redundancy.Cyclic()), ValueError, r"G: expected shape .m, d."),
-        (lambda: redundancy.encode(np.ones((3, 1)), redundancy.Cyclic), TypeError, "code: expected a code of byzadmm.red.*got the class"),
-        (lambda: redundancy.decode(np.ones((5, 3)), redundancy.Cyclic()), ValueError, "Z: expected rows of an even length"),
-        (lambda: redundancy.decode(np.ones((5, 4)), redundancy.Cyclic(), m=6), ValueError, "workers: expected the senders of 5"),
-        (lambda: redundancy.decode(np.ones((2, 4)), redundancy.Cyclic(), m=6, workers=[1, 0]), ValueError, "workers: expected 2 asc"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments(call: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        call()
+WRONG = {
+    "r: expected an odd number, so that a group has a majority, got 2": lambda: redundancy.Repetition(r=2),
+    "f: expected an integer >= 1, got 0": lambda: redundancy.Cyclic(f=0),
+    "r: expected a divisor of the number of workers, m=7, got 3": lambda: encoded((7, 2), redundancy.Repetition()),
+    "f: expected less than 2 for m=5 workers .m > 2f . 1., got 2": lambda: encoded((5, 2), redundancy.Cyclic(2)),
+    "f: expected a code whose rounding errors grow": lambda: encoded((64, 2), redundancy.Cyclic(15)),
+    "G: expected shape .m, d., one row per batch": lambda: encoded((3,), redundancy.Cyclic()),
+    "code: expected a code of byzadmm.redundancy.*got the class Cyclic": lambda: encoded((3, 1), redundancy.Cyclic),
+    "Z: expected rows of an even length": lambda: decoded((5, 3)),
+    "workers: expected the senders of 5 rows": lambda: decoded((5, 4), m=6),
+    "workers: expected 2 ascending numbers": lambda: decoded((2, 4), m=6, workers=[1, 0]),
+}
+
+
+def encoded(shape: tuple[int, ...], code: Any) -> Array:
+    return redundancy.encode(np.ones(shape), code)
+
+
+def decoded(shape: tuple[int, ...], **settings: Any) -> Array:
+    return redundancy.decode(np.ones(shape), redundancy.Cyclic(), **settings)
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_arguments(message: str) -> None:
+    with pytest.raises(TypeError if "class" in message else ValueError, match=f"^{message}"):
+        WRONG[message]()

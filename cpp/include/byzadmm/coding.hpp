@@ -32,8 +32,6 @@ BYZ_NOINLINE void weighted_sum(Rows<T> x, const double* w, double total, T* out,
 
 namespace detail {
 
-constexpr index_t kLookTile = 2048;
-
 /// What one pass finds of a row u + sqrt(-1) v, or of some of its columns.
 struct Look {
   double re = 0, im = 0;  // its product with phi
@@ -71,22 +69,23 @@ BYZ_ALWAYS_INLINE Look look_at(const T* u, const T* v, const double* phi, double
 }  // namespace detail
 
 /// Of every row of 2d numbers, d real parts and then d imaginary ones, all times `scale`: its product with phi (two
-/// numbers), the sum of its squares, and its largest element in size.  x: (n, 2d); phi: (d); out: (n, 4).
+/// numbers), the sum of its squares, and its largest element in size.  phi_j = inner[j % tile] outer[j / tile]: to draw
+/// d numbers would cost as much as the look.  x: (n, 2d); inner: (tile); outer: (ceil(d / tile)); out: (n, 4).
 template <class T>
-BYZ_NOINLINE void look_at_rows(Rows<T> x, const double* phi, double scale, double* out, int threads) {
-  const index_t d = x.d / 2, tiles = (d + detail::kLookTile - 1) / detail::kLookTile;
+BYZ_NOINLINE void look_at_rows(Rows<T> x, const double* inner, index_t tile, const double* outer, double scale,
+                               double* out, int threads) {
+  const index_t d = x.d / 2, tiles = (d + tile - 1) / tile;
   std::vector<detail::Look> part(static_cast<std::size_t>(tiles * x.n));
-  for_tiles(d, detail::kLookTile, threads, [&](index_t lo, index_t hi, int) {
-    detail::Look* to = part.data() + lo / detail::kLookTile * x.n;
-    for (index_t i = 0; i < x.n; ++i)
-      to[i] = detail::look_at(x.row[i] + lo, x.row[i] + d + lo, phi + lo, scale, hi - lo);
+  for_tiles(d, tile, threads, [&](index_t lo, index_t hi, int) {
+    detail::Look* to = part.data() + lo / tile * x.n;
+    for (index_t i = 0; i < x.n; ++i) to[i] = detail::look_at(x.row[i] + lo, x.row[i] + d + lo, inner, scale, hi - lo);
   });
   for (index_t i = 0; i < x.n; ++i) {
     detail::Look all;
     for (index_t t = 0; t < tiles; ++t) {
       const detail::Look& one = part[static_cast<std::size_t>(t * x.n + i)];
-      all.re += one.re;
-      all.im += one.im;
+      all.re += outer[t] * one.re;
+      all.im += outer[t] * one.im;
       all.squares += one.squares;
       if (one.largest > all.largest) all.largest = one.largest;
     }

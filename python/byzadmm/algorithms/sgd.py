@@ -1,4 +1,4 @@
-"""SGD at the master with any robust rule, momentum, Byrd-SAGA, LSVRG or a code: settings, worker, master, native loop."""
+"""SGD at the master with any robust rule, momentum, Byrd-SAGA, LSVRG or a code: settings, both sides, native loop."""
 
 from __future__ import annotations
 
@@ -224,8 +224,8 @@ class SGD(Algorithm):
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
         alpha = steps.at(self.step, "step", k, run.dtype)
         x0 = state["x0"]
-        direction = self._direction(run, state, heard, k) if self.coding is None else self._decoded(run, state, heard, k)
-        _core.sgd_step(x0, direction, x0, alpha, run.rho, run.threads)
+        made = self._decoded if self.redundant else self._direction
+        _core.sgd_step(x0, made(run, state, heard, k), x0, alpha, run.rho, run.threads)
 
     def _decoded(self, run: Experiment, state: State, heard: Heard, k: int) -> Array:
         """The decoded mean, or its momentum; zero if the messages cannot be decoded."""

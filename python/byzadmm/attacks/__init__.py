@@ -9,10 +9,10 @@ An attack acts on the message of the algorithm in use: the gradient (SGD), the m
 with the honest ``messages`` (m, d) of all workers, the master's ``x0``, the message's index ``k``, the numbers of the
 Byzantine workers, a ``numpy.random.Generator`` for this iteration, and the algorithm's settings. Three attributes are
 optional. ``sends = "dual"``: the result is ADMM's outgoing dual itself. ``uses_x0 = True``: it compares messages with
-``x0``, and is refused where they have another length (those of a cyclic code are twice as long). ``sees = "own"``: the message of worker j
-depends on ``messages[j]``, ``x0`` and ``k`` alone. Where the workers are in several processes, such an attack is called
-with NaN in the rows of workers that its process does not hold, and with its own workers in ``byzantine``; for any other
-attack the process computes the messages of all workers itself.
+``x0``, and is refused where they have another length (those of a cyclic code are twice as long). ``sees = "own"``: the
+message of worker j depends on ``messages[j]``, ``x0`` and ``k`` alone. Where the workers are in several processes, such
+an attack is called with NaN in the rows of workers that its process does not hold, and with its own workers in
+``byzantine``; for any other attack the process computes the messages of all workers itself.
 """
 
 from byzadmm.attacks import collusion, simple, worst_case

@@ -4,7 +4,8 @@
 message; the master recovers the mean of all m gradients exactly, whatever a few workers send. Robust rules bound the
 harm of forged messages; a code removes it, for several times the work.
 
-:class:`Repetition` and :class:`Cyclic` are codes for ``SGD(coding=)``; ``encode`` and ``decode`` are for other projects.
+:class:`Repetition` and :class:`Cyclic` are codes for ``SGD(coding=)``; :func:`encode` and :func:`decode` are for other
+projects.
 """
 
 from byzadmm.redundancy.base import REGISTRY, Code, DecodingError, decode, encode, register

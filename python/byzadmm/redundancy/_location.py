@@ -86,7 +86,7 @@ def tables(m: int, f: int) -> Tables:
     known = i[: m - 2 * f]
     sides = np.abs(chords)
     lagrange = [
-        np.prod(sides[:, np.delete(known, l)], axis=1) / np.prod(sides[l, np.delete(known, l)]) for l in known
+        np.prod(sides[:, np.delete(known, row)], axis=1) / np.prod(sides[row, np.delete(known, row)]) for row in known
     ]
     return Tables(
         f,
@@ -103,9 +103,9 @@ def tables(m: int, f: int) -> Tables:
 def locate(code: Tables, values: Complex, errors: Real, known: list[int]) -> list[int] | None:
     """At most f rows without which the values (m,) are those of regular rows, up to rounding; None if there are none.
 
-    ``known`` rows are among them; ``errors`` is the expected rounding error of every value. A choice of rows is accepted
-    if the syndrome is, up to rounding, one that errors in these rows alone can have: whatever finds the choice, at most
-    f rows explain the syndrome in one way only.
+    ``known`` rows are among them; ``errors`` is the expected rounding error of every value. A choice of rows is
+    accepted if the syndrome is, up to rounding, one that errors in these rows alone can have: whatever finds the
+    choice, at most f rows explain the syndrome in one way only.
     """
     search, given = _Search(code, values, errors), set(known)
     while not search.accepts(known):
@@ -153,9 +153,9 @@ class _Search:
     def by_roots(self, known: list[int]) -> list[int]:
         """``f`` rows, ``known`` among them: the roots of the locator polynomial.
 
-        The syndrome of errors e at nodes w is ``s_t ~ sum e w^t``. Multiplied with the polynomial of the known nodes, these
-        vanish from it. The locator of the others, ``w^u - sum_k c_k w^k``, solves ``sum_k c_k s_{t+k} = s_{t+u}``.
-        Of the 2f rows where it is smallest, those with the largest errors are taken.
+        The syndrome of errors e at nodes w is ``s_t ~ sum e w^t``. Multiplied with the polynomial of the known nodes,
+        these vanish from it. The locator of the others, ``w^u - sum_k c_k w^k``, solves
+        ``sum_k c_k s_{t+k} = s_{t+u}``. Of the 2f rows where it is smallest, those with the largest errors are taken.
         """
         code, f = self.code, self.code.f
         syndrome, _, _ = self._fit(known)

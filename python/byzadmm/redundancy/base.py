@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,7 +167,7 @@ def decode(
     total = len(rows) if m is None else check_int(m, "m", low=1)
     check_code(code).check(total)
     senders = list(range(len(rows))) if workers is None else check_workers(workers, "workers", total)
-    if len(senders) != len(rows) or any(a >= b for a, b in zip(senders, senders[1:], strict=False)):
+    if len(senders) != len(rows) or any(a >= b for a, b in pairwise(senders)):
         raise ValueError(f"workers: expected {len(rows)} ascending numbers, one per row of Z, got {senders}")
     if workers is None and total != len(rows):
         raise ValueError(f"workers: expected the senders of {len(rows)} rows of m={total} workers, got None")

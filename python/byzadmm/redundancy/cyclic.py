@@ -17,13 +17,14 @@ from byzadmm.redundancy.base import Code, DecodingError, register
 __all__ = ["Cyclic"]
 
 _WORST = 1e8  # growth beyond which double precision no longer separates forged rows from rounding
+_TILE = 2048  # columns that share a factor of the projection
 _SAFE = 400  # binary exponents of sizes whose squares and sums are far from the ends of double
 
 
 @register
 @dataclass(frozen=True)
 class Cyclic(Code):
-    """Worker i combines the gradients of batches i, ..., i + 2f (mod m) to one complex row; ``f`` forged ones are found.
+    """Worker i combines the gradients of batches i, ..., i + 2f (mod m) to a complex row; ``f`` forged ones are found.
 
     ``z_i = sum_j W_ij g_j`` with columns of W in the span of the first ``m - 2f`` columns ``C_L`` of the DFT matrix, so
     that the last 2f columns give the syndrome ``C_R^H Z = 0`` unless somebody attacks. The master looks at ``Z phi``
@@ -94,17 +95,19 @@ class Cyclic(Code):
         d = rows.shape[1] // 2
         code = tables(m, self.f)
         out: Array = np.zeros(d, rows.dtype)
-        phi = rng.uniform(-1.0, 1.0, d)
+        # phi_j = inner[j % tile] outer[j // tile]: any error but those of a null set has a product with it.
+        inner = rng.uniform(-1.0, 1.0, min(d, _TILE))
+        outer = rng.uniform(-1.0, 1.0, -(-d // len(inner)))
         found = np.zeros((m, 4))
         if len(rows):
-            found[workers] = _core.look_at_rows(rows, phi, 1.0, threads)
+            found[workers] = _core.look_at_rows(rows, inner, outer, 1.0, threads)
         lost, exponent = self._lost(found, workers, code)
         if np.all(found[~lost, 3] == 0):
             return out
         scale = 1.0
         if abs(exponent) > _SAFE:  # the numbers of the first look are too large or too small
             scale = float(np.ldexp(1.0, -max(exponent, -1000)))
-            found[workers] = _core.look_at_rows(rows, phi, scale, threads)
+            found[workers] = _core.look_at_rows(rows, inner, outer, scale, threads)
         found[lost] = 0.0
         kind = np.finfo(precision)
         grain = float(kind.smallest_subnormal) * np.sqrt(2.0 * d) * scale  # rounding of the smallest numbers

@@ -14,8 +14,8 @@ from .softmax import softmax_gradient
 __all__ = [
     "least_squares_gradients",
     "logistic_gradients",
-    "quadratic_gradients",
     "lsvrg_gradients",
+    "quadratic_gradients",
     "saga_gradients",
     "softmax_gradients",
 ]
