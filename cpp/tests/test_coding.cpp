@@ -1,6 +1,5 @@
 // Redundant gradients against plain loops.
 #include "byzadmm/coding.hpp"
-
 #include "support.hpp"
 
 namespace byzadmm::tests {

@@ -27,6 +27,8 @@ def test_repetition_by_hand() -> None:
     code = redundancy.Repetition(r=3)
     G = np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 0.0], [10.0, 1.0], [20.0, 1.0], [40.0, 1.0]])
     Z = redundancy.encode(G, code)
+    assert (code.tolerated(6), redundancy.Cyclic(f=2).tolerated(6)) == (1, 2)
+    assert {"repetition": redundancy.Repetition, "cyclic": redundancy.Cyclic} == redundancy.REGISTRY
     assert Z.tolist() == [[7.0, 0.0]] * 3 + [[70.0, 3.0]] * 3
     Z[[0, 4]] = [[1e308, np.nan], [-np.inf, 0.0]]
     assert redundancy.decode(Z, code).tolist() == [77 / 6, 0.5]
@@ -185,6 +187,19 @@ def test_the_same_bits_for_every_number_of_threads() -> None:
         re, im = 0.5 * Z[:, :5003].astype(np.float64), 0.5 * Z[:, 5003:].astype(np.float64)
         expected = np.stack([re @ phi, im @ phi, (re**2 + im**2).sum(axis=1), np.abs(np.hstack([re, im])).max(axis=1)])
         np.testing.assert_allclose(looks, expected.T, rtol=1e-11, atol=1e-11)
+
+
+def test_kernels_check_memory() -> None:
+    X, one = np.ones((4, 6)), np.ones(3)
+    with pytest.raises(ValueError, match="X: expected rows of an even length"):
+        _core.look_at_rows(np.ones((2, 3)), one, one, 1.0, 1)
+    with pytest.raises(ValueError, match=r"outer: expected shape \(2,\), got \(3,\)"):
+        _core.look_at_rows(X, np.ones(2), one, 1.0, 1)
+    for first in ([0, 3], [1, 4], [0, 5, 4], []):
+        with pytest.raises(ValueError, match="first: expected"):
+            _core.majority_rows(X, np.array(first, np.int64), 2, 1)
+    with pytest.raises(ValueError, match=r"weights: expected shape \(4,\), got \(3,\)"):
+        _core.weighted_sum(X, np.empty(6), one, 1.0, 1)
 
 
 def test_a_sum_is_finite_wherever_it_can_be() -> None:

@@ -43,5 +43,5 @@ def decoded_mean(code: Code, run: Experiment, heard: Heard, rng: np.random.Gener
     try:
         return code.decode(heard.rows, heard.workers, run.m, rng=rng, precision=precision, threads=run.threads)
     except DecodingError as error:
-        warnings.warn(f"a round without a step: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"a gradient counts as zero: {error}", RuntimeWarning, stacklevel=2)
         return np.zeros(run.d, run.dtype)
