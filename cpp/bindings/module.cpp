@@ -42,4 +42,5 @@ PYBIND11_MODULE(_core, m) {
   bind_rules(m);
   bind_kernels(m);
   bind_training(m);
+  bind_coding(m);
 }

@@ -27,6 +27,7 @@ void fill(Kernels<T>& k) {
   fill_geometric(k);
   fill_selection(k);
   fill_training(k);
+  fill_coding(k);
 }
 
 Table& table() {

@@ -55,6 +55,12 @@ struct Kernels {
   void (*add_to_sums)(Rows<T>, const index_t* worker, double factor, double* sums, index_t m, index_t center,
                       double* out, int threads);
 
+  // redundant gradients
+  void (*weighted_sum)(Rows<T>, const double* w, double total, T* out, int threads);
+  void (*look_at_rows)(Rows<T>, const double* inner, index_t tile, const double* outer, double scale, double* out,
+                       int threads);
+  void (*majority_rows)(Rows<T>, const index_t* first, index_t groups, index_t votes, index_t* chosen, int threads);
+
   // steps
   void (*admm_worker_step)(const T* x, const T* g, const T* eta, const T* eta_prev, T alpha, T* out, index_t size,
                            int threads);
@@ -145,5 +151,7 @@ template <class T>
 void fill_selection(Kernels<T>&);
 template <class T>
 void fill_training(Kernels<T>&);
+template <class T>
+void fill_coding(Kernels<T>&);
 
 }  // namespace byzadmm

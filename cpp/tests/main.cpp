@@ -9,6 +9,7 @@ int main() {
   test_spread();
   test_training();
   test_messages();
+  test_coding();
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }

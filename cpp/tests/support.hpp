@@ -96,5 +96,6 @@ void test_selection();
 void test_spread();
 void test_training();
 void test_messages();
+void test_coding();
 
 }  // namespace byzadmm::tests

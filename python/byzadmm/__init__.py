@@ -26,7 +26,19 @@ except ImportError as error:  # pragma: no cover - only without a build, or in t
 
 __version__ = _core.__version__
 
-from byzadmm import aggregate, aggregators, attacks, datasets, filters, kernels, losses, partition, steps, theory
+from byzadmm import (
+    aggregate,
+    aggregators,
+    attacks,
+    datasets,
+    filters,
+    kernels,
+    losses,
+    partition,
+    redundancy,
+    steps,
+    theory,
+)
 from byzadmm.aggregate import *  # noqa: F403 - the rules are names of the package too
 from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Newton, PerturbedGD
 from byzadmm.compare import compare
@@ -56,6 +68,7 @@ __all__ = [
     "kernels",
     "losses",
     "partition",
+    "redundancy",
     "simulate",
     "simulate_many",
     "steps",

@@ -85,6 +85,13 @@ def clip(
     X: _Rows, out: _Array, max_norm: float, exponent: int, keep: _Keep, threads: int
 ) -> NDArray[np.float64]: ...
 
+# bind_coding.cpp
+def weighted_sum(X: _Rows, out: _Array, weights: NDArray[np.float64], total: float, threads: int) -> None: ...
+def look_at_rows(
+    X: _Rows, inner: NDArray[np.float64], outer: NDArray[np.float64], scale: float, threads: int
+) -> NDArray[np.float64]: ...
+def majority_rows(X: _Rows, first: NDArray[np.int64], votes: int, threads: int) -> NDArray[np.int64]: ...
+
 # bind_kernels.cpp
 def admm_worker_step(
     x: _Array, g: _Array, eta: _Array, eta_prev: _Array, out: _Array, alpha: float, threads: int

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzadmm import aggregate, kernels
+from byzadmm import aggregate, kernels, redundancy
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +22,7 @@ def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
     x0 = rng.standard_normal(d).astype(dtype)
     X, y = rng.integers(0, 256, (211, 37), dtype=np.uint8), rng.integers(0, 7, 211)
     W, idx = rng.standard_normal((13, 7, 38)).astype(dtype), rng.integers(0, 211, (13, 33))
+    rows, pairs = redundancy.Repetition(r=11), redundancy.Cyclic(f=2)
     return {
         "mean": lambda t: aggregate.mean(few, threads=t),
         "weighted mean": lambda t: aggregate.mean(few, weights=np.arange(1.0, 12.0), threads=t),
@@ -57,6 +58,9 @@ def calls(dtype: str, d: int) -> dict[str, Callable[[int], Any]]:
         "admm_master_step": lambda t: kernels.admm_master_step(x0, few, 2 * few, alpha=0.1, rho=0.1, threads=t),
         "rsa_worker_step": lambda t: kernels.rsa_worker_step(few, 2 * few, x0, alpha=0.1, lam=0.3, threads=t),
         "rsa_master_step": lambda t: kernels.rsa_master_step(x0, few, alpha=0.1, lam=0.3, rho=0.1, threads=t),
+        "encode, cyclic": lambda t: redundancy.encode(few, pairs, threads=t),
+        "decode, repetition": lambda t: redundancy.decode(np.repeat(few[:1], 11, axis=0), rows, threads=t),
+        "decode, cyclic": lambda t: redundancy.decode(np.zeros((11, 2 * d), dtype) + d, pairs, rng=0, threads=t),
         "philox_normal": lambda t: kernels.philox_normal(d, seed=1, dtype=dtype, threads=t),
     }
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import byzadmm
-from byzadmm import ADMM, SGD, attacks, engines, steps
+from byzadmm import ADMM, SGD, attacks, engines, redundancy, steps
 from byzadmm.aggregators import Krum
 from byzadmm.engines.mpi import Job
 from support.arrays import same_bits
@@ -58,12 +58,20 @@ def cases() -> dict[str, dict[str, Any]]:
         for wire, dtype in (("float32", "float64"), ("float64", "float32")):
             about = {"algorithm": ALGORITHMS[name], "attack": attacks.ALIE(), "wire": wire, "dtype": dtype}
             made[f"{name}, {dtype} run, {wire} wire"] = shared | about
+    for attack in ("sign_flip", "alie", "label_flip", "non_finite"):
+        coded = SGD(coding=redundancy.Cyclic(f=2), step=STEP, momentum=0.5)
+        made[f"cyclic {attack}"] = shared | {"algorithm": coded, "attack": every[attack], "n_byzantine": 2}
+    made["cyclic, float32 wire"] = made["cyclic alie"] | {"wire": "float32", "dtype": "float64"}
+    coded = SGD(coding=redundancy.Repetition(r=7), step=STEP)
+    made["repetition"] = shared | {"algorithm": coded, "attack": attacks.ALIE()}
+    made["lsvrg"] = made["history"] | {"algorithm": SGD(rule="median", step=STEP, variance_reduction="lsvrg")}
     sampled = {"participation": 0.4, "iterations": 9}
     for name in ("admm", "rsa", "median", "ideal"):
         for attack in ("gaussian", "alie", "non_finite", "duplicate"):
             about = {"algorithm": ALGORITHMS[name], "attack": every[attack]}
             made[f"{name} {attack}, sampled"] = shared | sampled | about
-    made["history, sampled"] = made["history"] | sampled
+    for name in ("history", "lsvrg"):
+        made[f"{name}, sampled"] = made[name] | sampled
     made["mimic"] = shared | {"algorithm": ALGORITHMS["admm"], "attack": attacks.Mimic(warmup=3)}
     made["mimic, sampled"] = made["mimic"] | sampled
     walk = {"algorithm": SGD(rule="median", step=STEP, momentum=0.9), "attack": plain, "local_steps": 3}

@@ -24,6 +24,7 @@ from byzadmm import (
     datasets,
     losses,
     partition,
+    redundancy,
     simulate,
     steps,
 )
@@ -89,6 +90,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 KILLED: dict[str, Algorithm] = {
     **{name: ALGORITHMS[name] for name in ("admm", "rsa", "median")},
     "history": SGD(rule="bucketing+centered_clip", step=_STEP, momentum=0.9, variance_reduction="saga"),
+    "coded": SGD(coding=redundancy.Repetition(r=M), step=_STEP, momentum=0.9),
 }
 
 #: Those that ask more of a loss or of the master than gradients: clean samples, full gradients, Hessians.

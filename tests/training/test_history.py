@@ -1,4 +1,4 @@
-"""Workers that remember: momentum and Byrd-SAGA, against their twins, along every path, and for what they are good."""
+"""Workers that remember: momentum, Byrd-SAGA and LSVRG, against twins, along every path, and for what they are good."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, Result, attacks, datasets, partition, simulate, simulate_many, steps
+from byzadmm import SGD, Result, attacks, datasets, losses, partition, simulate, simulate_many, steps
 from byzadmm import reference as ref
 from byzadmm.training.master import Master, play
 from byzadmm.training.workers import Workers
@@ -28,6 +28,8 @@ REMEMBERING = {
     "saga": SGD(rule="geometric_median", step=STEP, variance_reduction="saga"),
     "both": SGD(rule="nnm+centered_clip", f=Q, step=STEP, momentum=0.5, variance_reduction="saga"),
     "ideal": SGD(step=STEP, momentum=0.9, variance_reduction="saga", ideal=True),
+    "lsvrg": SGD(rule="geometric_median", step=STEP, momentum=0.5, variance_reduction="lsvrg"),
+    "ideal lsvrg": SGD(step=STEP, variance_reduction="lsvrg", ideal=True),
 }
 
 
@@ -40,9 +42,9 @@ class Diverging:
         return np.array([np.inf, 0.0]) * (-1) ** k
 
 
-def saga_twin(batch_size: int, seed: int, poisoned: Any = ()) -> Any:
+def twin_of(kind: str, batch_size: int, seed: int, poisoned: Any = ()) -> Any:
     data = small_data()
-    return ref.saga_gradients(
+    return {"saga": ref.saga_gradients, "lsvrg": ref.lsvrg_gradients}[kind](
         data.train_x,
         data.train_y,
         small_parts(),
@@ -76,8 +78,9 @@ def test_momentum_follows_its_twin(rule: str, attack: str) -> None:
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("attack", ["none", "sign_flip", "gaussian", "alie", "label_flip", "non_finite"])
-def test_saga_follows_its_twin(attack: str, momentum: float) -> None:
-    algorithm = SGD(rule="median", step=STEP, momentum=momentum, variance_reduction="saga")
+@pytest.mark.parametrize("kind", ["saga", "lsvrg"])
+def test_variance_reduction_follows_its_twin(kind: str, attack: str, momentum: float) -> None:
+    algorithm = SGD(rule="median", step=STEP, momentum=momentum, variance_reduction=kind)
     # Parts have 17 or 18 samples: batches of 9 draw some of them twice.
     run = simulate(
         small_data(),
@@ -92,7 +95,7 @@ def test_saga_follows_its_twin(attack: str, momentum: float) -> None:
         dtype="float64",
         record="trajectory",
     )
-    twin = saga_twin(9, 2**63 + 5, BYZANTINE if attack == "label_flip" else ())
+    twin = twin_of(kind, 9, 2**63 + 5, BYZANTINE if attack == "label_flip" else ())
     zeros = np.zeros((M, 18))
     states = transcription(algorithm, ALL_ATTACKS[attack], twin, zeros[0], zeros, BYZANTINE, 200, seed=2**63 + 5)
     assert run.trajectory is not None
@@ -130,7 +133,7 @@ def test_the_mean_stays_that_of_the_table() -> None:
 
 
 def test_saga_is_right_on_average() -> None:
-    gradients = saga_twin(4, 0)
+    gradients = twin_of("saga", 4, 0)
     full = gradients(np.zeros(18), 1)  # where the table began, the correction is exact
     setup = experiment(
         dataset=small_data(),
@@ -149,6 +152,41 @@ def test_saga_is_right_on_average() -> None:
     for worker, part in enumerate(small_parts()):
         exact = ref.softmax_gradient(model.reshape(3, -1), data.train_x[part], data.train_y[part], scale=data.scale)
         np.testing.assert_allclose(sums[worker] / 1498, exact.ravel(), atol=0.03)
+
+
+def test_lsvrg_is_right_on_average_and_exact_at_its_snapshot() -> None:
+    """Batches of one: the mean over all samples, each drawn in some round, is the full gradient, exactly."""
+    data, parts = small_data(), [np.arange(5), np.arange(5, 11)]
+    algorithm = SGD(variance_reduction="lsvrg")
+    for attack in (None, attacks.LabelFlip()):
+        setup = experiment(dataset=data, parts=parts, algorithm=algorithm, attack=attack, batch_size=1, byzantine=[1],
+                           n_byzantine=1)  # fmt: skip
+        at, model = np.linspace(-1, 1, 18), np.sin(np.arange(18.0))
+        drawn = [[int(ref.philox_integers(1, high=n, seed=0, stream=(0, worker, k))[0]) for k in range(2, 200)]
+                 for worker, n in enumerate((5, 6))]  # fmt: skip
+        full = [[setup.loss.full_gradient(x, worker=worker) for worker in range(2)] for x in (at, model)]
+        rows: dict[tuple[int, int], Array] = {}
+        for k in range(2, 200):
+            workers = Workers(setup, range(2))
+            np.testing.assert_allclose(workers.answer(k + 1000, at), full[0], rtol=1e-12, atol=1e-15)
+            workers.state()["snapshot"][:], workers.state()["snapshot_gradient"][:] = at, full[0]
+            for worker, row in enumerate(workers.answer(k, model)):
+                rows[worker, drawn[worker][k - 2]] = row
+        for worker, n in enumerate((5, 6)):
+            mean = np.mean([rows[worker, sample] for sample in range(n)], axis=0)
+            np.testing.assert_allclose(mean, full[1][worker], rtol=1e-12, atol=1e-15)
+
+
+def test_snapshots_are_renewed_with_the_chance_of_a_sample() -> None:
+    for loss, chance in ((None, 9 / 17.14), (quadratic(), 0.1)):
+        about = {"loss": loss} if loss else {"dataset": small_data(), "parts": small_parts()}
+        setup = experiment(algorithm=SGD(variance_reduction="lsvrg"), n_byzantine=0, batch_size=9, **about)
+        workers, renewed = Workers(setup, range(M)), 0
+        for k in range(1, 401):
+            before = workers.state()["snapshot"].copy()
+            workers.answer(k, np.full(setup.d, float(k)))
+            renewed += int((workers.state()["snapshot"] != before).any(axis=1).sum()) - M * (k == 1)
+        assert abs(renewed / (400 * M) - chance) < 0.04, chance  # more than four deviations
 
 
 # --- the same bits along every path ----------------------------------------------------------------------------------
@@ -226,7 +264,7 @@ def test_a_run_that_diverges_ends() -> None:
         ({"momentum": -0.1}, ValueError, r"momentum: expected a number in \[0, 1\), got -0.1"),
         ({"momentum": np.nan}, ValueError, "momentum: expected a finite number, got nan"),
         ({"momentum": "0.9"}, TypeError, "momentum: expected a real number, got str"),
-        ({"variance_reduction": "svrg"}, ValueError, "variance_reduction: expected one of saga; got 'svrg'"),
+        ({"variance_reduction": "svrg"}, ValueError, "variance_reduction: expected one of saga, lsvrg; got 'svrg'"),
         ({"variance_reduction": True}, TypeError, "variance_reduction: expected a string, got bool"),
     ],
 )
@@ -239,6 +277,8 @@ def test_settings_that_are_refused(settings: dict[str, Any], error: type[Excepti
 def test_variance_reduction_needs_samples(loss: Any) -> None:
     with pytest.raises(ValueError, match=f"needs one with samples; {type(loss).__name__} has none"):
         simulate(None, None, loss=loss, algorithm=SGD(variance_reduction="saga"))
+    with pytest.raises(ValueError, match="needs one with full_gradient; Diverging has none"):
+        simulate(None, None, loss=Diverging(), algorithm=SGD(variance_reduction="lsvrg"))
 
 
 # --- what they are good for ------------------------------------------------------------------------------------------
@@ -265,6 +305,24 @@ def test_saga_ends_nearer_to_the_optimum() -> None:
         for kind in (None, "saga")
     )  # fmt: skip
     assert saga < 0.6 * plain
+
+
+def test_lsvrg_ends_nearer_to_the_optimum_on_digits() -> None:
+    data = datasets.load("digits")
+    parts = partition.iid(data.train_y, 20, seed=0)
+    loss = losses.Softmax(data, parts, batch_size=4)
+    x = np.zeros(loss.dim)  # the minimiser of what the regular workers hold
+    for _ in range(300):
+        x -= 2.0 * (np.mean([loss.full_gradient(x, worker=worker) for worker in range(14)], axis=0) + 0.01 * x)
+    found = {}
+    for kind in (None, "saga", "lsvrg"):
+        algorithm = SGD(rule="geometric_median", step=steps.constant(1.0), variance_reduction=kind)
+        settings: dict[str, Any] = {"attack": attacks.Gaussian(), "n_byzantine": 6, "iterations": 500, "eval_every": 20}
+        run = simulate(None, None, loss=loss, algorithm=algorithm, optimum=x, **settings)
+        found[kind] = run.distance[-10:].mean()
+    print(found)
+    assert found["lsvrg"] < 0.5 * found[None]
+    assert found["lsvrg"] < 1.1 * found["saga"]
 
 
 def test_momentum_helps_against_a_little_is_enough() -> None:

@@ -114,6 +114,15 @@ class Algorithm:
         """
         return None
 
+    @property
+    def redundant(self) -> bool:
+        """Whether a worker computes batches of other workers too, so that flipped labels are all that it sees."""
+        return False
+
+    def message_length(self, d: int) -> int:
+        """The numbers in a message, for models of ``d``."""
+        return d
+
     def check(self, n: int, workers: int | None = None) -> None:
         """Raise a ValueError for settings that are illegal for ``n`` messages out of ``workers`` workers."""
 
@@ -147,7 +156,7 @@ class Algorithm:
         return {}
 
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
-        """The honest messages (n, d) of round ``k``, an array that the caller may change; ``state`` moves on."""
+        """The honest messages (n, length) of round ``k``, an array that the caller may change; ``state`` moves on."""
         raise NotImplementedError(f"{type(self).__name__} has no answer")
 
     def shown(self, state: State, messages: Array, k: int) -> tuple[Array, int]:

@@ -1,4 +1,4 @@
-"""SGD at the master with any robust rule, with worker momentum or Byrd-SAGA: settings, worker, master, native loop."""
+"""SGD at the master with any robust rule, momentum, Byrd-SAGA, LSVRG or a code: settings, both sides, native loop."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from byzadmm import _core, aggregators, steps
 from byzadmm._internal.arrays import Array, checked_vector
 from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_choice, check_real
+from byzadmm.algorithms import lsvrg
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
+from byzadmm.algorithms.coded import coded_messages, decoded_mean
 from byzadmm.algorithms.saga import Saga
 from byzadmm.filters import applied
+from byzadmm.redundancy.base import Code, check_code
 
 if TYPE_CHECKING:
     from byzadmm.datasets import Dataset
@@ -55,12 +58,17 @@ class SGD(Algorithm):
         The Byzantine workers are excluded: the reference of every comparison.
     momentum : float in [0, 1)
         Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
-    variance_reduction : None or "saga"
+    variance_reduction : None, "saga" or "lsvrg"
         Byrd-SAGA: ``g_i`` is corrected by a table of past gradients of the worker's samples. For the losses of
-        ``byzadmm.losses`` on a data set.
+        ``byzadmm.losses`` on a data set. LSVRG: by the full gradient at a snapshot of the model, which a worker renews
+        with probability ``b / n_i`` in a round (one in ten for a loss without samples). For losses with
+        ``full_gradient``.
     filter : None, a filter of ``byzadmm.filters``, or an object with its methods
         It weighs the messages before the rule: those of weight zero are excluded and lower ``f`` by their number. The
         rule "mean" uses the weights, other rules use the rows alone.
+    coding : Code of ``byzadmm.redundancy``, optional
+        Every batch is computed by several workers, and the master decodes the mean of all batches whatever a few
+        workers send. With the rule "mean" alone; momentum then acts on the decoded mean, at the master.
 
     Examples
     --------
@@ -72,7 +80,8 @@ class SGD(Algorithm):
     ----------
     Karimireddy, He, Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021 (momentum); Wu, Ling,
     Chen, Giannakis, "Federated variance-reduced stochastic gradient descent with robustness to Byzantine attacks",
-    IEEE Trans. Signal Processing 68, 2020 (Byrd-SAGA).
+    IEEE Trans. Signal Processing 68, 2020 (Byrd-SAGA); Kovalev, Horvath, Richtarik, "Don't jump through hoops and
+    remove those loops", ALT 2020 (LSVRG); Chen, Wang, Charles, Papailiopoulos, "DRACO", ICML 2018 (coding).
     """
 
     rule: str | Callable[..., Any] | Sequence[Any] = "mean"
@@ -82,6 +91,7 @@ class SGD(Algorithm):
     momentum: float = 0.0
     variance_reduction: str | None = None
     filter: Any = None
+    coding: Code | None = None
 
     message: ClassVar[str] = "gradient"
     whole: ClassVar[tuple[str, ...]] = ("saga", "saga_mean")
@@ -102,11 +112,23 @@ class SGD(Algorithm):
         if not 0 <= check_real(self.momentum, "momentum") < 1:
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
         if self.variance_reduction is not None:
-            check_choice(self.variance_reduction, "variance_reduction", ("saga",))
+            check_choice(self.variance_reduction, "variance_reduction", ("saga", "lsvrg"))
         if self.filter is not None:
             applied.check_filter(self.filter)
             if self.f:
                 object.__setattr__(self, "filter", self.filter.declaring(self.f))
+        if self.coding is not None:
+            self._check_coding()
+
+    def _check_coding(self) -> None:
+        check_code(self.coding, "coding")
+        if self.rule != "mean":
+            raise ValueError(f'rule: expected "mean" with coding, which recovers the mean exactly, got {self.rule!r}')
+        for name in ("variance_reduction", "filter"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name}: expected None with coding, got {getattr(self, name)!r}")
+        if self.ideal:
+            raise ValueError("ideal: expected False with coding, which needs the messages of all workers, got True")
 
     @classmethod
     def for_dataset(cls, data: Dataset, **changes: Any) -> SGD:
@@ -132,17 +154,30 @@ class SGD(Algorithm):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        samples = ("samples",) if self.variance_reduction is not None else ()
-        return samples if self.filter is None else (*samples, *self.filter.needs)
+        kinds = {"saga": ("samples",), "lsvrg": ("full_gradient",)}
+        wanted = () if self.variance_reduction is None else kinds[self.variance_reduction]
+        return wanted if self.filter is None else (*wanted, *self.filter.needs)
 
     @property
     def validates(self) -> bool:
         return self.filter is not None and bool(self.filter.validates)
 
+    @property
+    def redundant(self) -> bool:
+        return self.coding is not None
+
+    def message_length(self, d: int) -> int:
+        return d if self.coding is None else self.coding.length(d)
+
     def check(self, n: int, workers: int | None = None) -> None:
         self.chain().check(n, workers)
         if self.filter is not None:
             self.filter.check(n, workers)
+        if self.coding is None:
+            return
+        if workers is not None and n != workers:
+            raise ValueError(f"coding: expected the messages of all {workers} workers in every round, got {n}")
+        self.coding.check(n)
 
     def declaring(self, f: int) -> SGD:
         rule = self.rule
@@ -159,21 +194,27 @@ class SGD(Algorithm):
             raise ValueError(f"momentum: expected a number in [0, 1) in {dtype}, got {self.momentum!r}")
 
     def local_step(self, k: int) -> float | None:
-        return None if self.variance_reduction is not None else self.step(k)
+        return None if self.variance_reduction is not None or self.redundant else self.step(k)
 
     def worker_state(self, group: Group) -> State:
+        if self.redundant:
+            return {}
         state = {"g": group.zeros()}
         if self.momentum:
             state["momentum"] = group.zeros()
         if self.variance_reduction is not None:
-            state |= self._saga(group).begin()
+            state |= lsvrg.begin(group) if self.variance_reduction == "lsvrg" else self._saga(group).begin()
         return state
 
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
+        if self.coding is not None:
+            return coded_messages(self.coding, group, x0, k)
         g = state["g"]
         part = group.taking_part
         if self.variance_reduction is None:
             made = group.gradients(x0, k, part)
+        elif self.variance_reduction == "lsvrg":
+            made = lsvrg.gradients(state, group, x0, k)
         else:
             made = self._saga(group).gradients(state, x0, [group.workers[row] for row in part], k)
         g[part] = made
@@ -193,6 +234,8 @@ class SGD(Algorithm):
         return made
 
     def master_state(self, run: Experiment) -> State:
+        if self.redundant and self.momentum:
+            return {"momentum": np.zeros(run.d, run.dtype)}
         state: State = {} if self.filter is None else applied.begin(self.filter, run)
         last = self.chain().links[-1]
         if isinstance(last, aggregators.CenteredClipping) and last.center is None:
@@ -202,9 +245,19 @@ class SGD(Algorithm):
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
         alpha = steps.at(self.step, "step", k, run.dtype)
         x0 = state["x0"]
-        _core.sgd_step(x0, self._direction(run, state, heard, k, alpha), x0, alpha, run.rho, run.threads)
+        made = self._decoded if self.redundant else self._direction
+        _core.sgd_step(x0, made(run, state, heard, k, alpha), x0, alpha, run.rho, run.threads)
         if self.filter is not None:
             applied.project(self.filter, state)
+
+    def _decoded(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
+        """The decoded mean, or its momentum; zero if the messages cannot be decoded."""
+        assert self.coding is not None
+        mean = decoded_mean(self.coding, run, heard, _draws(run, k))
+        if not self.momentum:
+            return mean
+        _core.momentum_step(state["momentum"], mean, self.momentum, run.threads)
+        return state["momentum"]
 
     def _direction(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
         """The rule's result for the gradients that pass the filter; zero if they are too few for the rule."""
@@ -238,7 +291,7 @@ class SGD(Algorithm):
             heard.rows,
             workers=heard.workers,
             eliminated=eliminated,
-            rng=np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, 0, k])),
+            rng=_draws(run, k),
             center=None if center is None or np.isnan(center[0]) else center,
             threads=run.threads,
         )
@@ -252,7 +305,7 @@ class SGD(Algorithm):
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
         loss = run.native_loss
         native = isinstance(self.rule, str) and self.rule in _core.RULES and self.variance_reduction is None
-        native = native and self.filter is None
+        native = native and self.filter is None and self.coding is None
         if loss is None or run.native_attack is None or not native:
             return None
         rule = _core.Rule(str(self.rule), f=self.f, tol=_TOL, max_iter=_MAX_ITER)
@@ -286,8 +339,14 @@ class SGD(Algorithm):
 
     def describe(self) -> dict[str, Any]:
         settings = super().describe()
-        if self.filter is None:  # as results and checkpoints of before have it
-            settings.pop("filter")
-        elif hasattr(self.filter, "describe"):
+        for name in ("filter", "coding"):  # as results and checkpoints of before have it
+            if settings[name] is None:
+                settings.pop(name)
+        if hasattr(self.filter, "describe"):
             settings["filter"] = self.filter.describe()
         return settings | ({"rule": describe(self.rule.links)} if isinstance(self.rule, aggregators.Chain) else {})
+
+
+def _draws(run: Experiment, k: int) -> np.random.Generator:
+    """The master's random numbers of round ``k``."""
+    return np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, 0, k]))

@@ -39,6 +39,8 @@ class Attack:
         Whether the result stands for the algorithm's message, or for ADMM's outgoing dual itself.
     sees : "own" or "all"
         Whether a forged message depends on its own worker's message alone, or on other workers' too.
+    uses_x0 : bool
+        Whether a forged message depends on ``x0``: such an attack needs messages as long as the model.
     poisons_labels : bool
         Whether it changes the data of the Byzantine workers in place of their messages.
     searched : Searched or None
@@ -50,6 +52,7 @@ class Attack:
 
     sends: ClassVar[str] = "message"
     sees: ClassVar[str] = "all"
+    uses_x0: ClassVar[bool] = False
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
     asks_defense: ClassVar[bool] = False

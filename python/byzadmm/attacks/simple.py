@@ -93,6 +93,7 @@ class SmallValue(Attack):
     """``u^k = x0^k - eps / max(k (k+1), 1)`` (Example ``ex``)."""
 
     sees: ClassVar[str] = "own"
+    uses_x0: ClassVar[bool] = True
 
     eps: float = 0.5
 
@@ -109,6 +110,7 @@ class LargeValue(Attack):
     """``u^k = x0^k - (4 lam / beta) (-1)^k`` (Example ``ex``); beta is the algorithm's, 1 where it has none."""
 
     sees: ClassVar[str] = "own"
+    uses_x0: ClassVar[bool] = True
 
     beta: float | None = None
 

@@ -119,7 +119,7 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
         name = "+".join(map(str, rule if isinstance(rule, (list, tuple)) else [rule]))
         name = name.replace("_", "-").replace("nearest-neighbor-mixing", "nnm")
     more = [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
-    more += [str(algorithm["variance_reduction"])] if algorithm.get("variance_reduction") else []
+    more += [str(algorithm[name]) for name in ("variance_reduction", "coding") if algorithm.get(name)]
     chosen = algorithm.get("filter")
     more += [str(chosen["name"] if isinstance(chosen, Mapping) else chosen)] if chosen else []
     return name, ", ".join([LABELS.get(name, name), *more])

@@ -70,7 +70,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--master-step", metavar="STEP", help="step size of the master (ADMM, RSA)")
     how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
     how.add_argument("--momentum", type=float, metavar="BETA", help="workers' momentum (SGD, any rule)")
-    how.add_argument("--variance-reduction", metavar="saga", help="Byrd-SAGA (SGD, any rule)")
+    how.add_argument("--variance-reduction", metavar="saga|lsvrg", help="Byrd-SAGA or LSVRG (SGD, any rule)")
     how.add_argument("--dtype", default=dtype, help=f"float32 or float64 ({dtype})")
     out = parser.add_argument_group("output")
     out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")

@@ -204,7 +204,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "momentum": Key(check_real, 0.0, "number", "0 <= momentum < 1", "workers' momentum (SGD with any rule)"),
         "variance_reduction": Key(
-            check_string, None, "string", "saga", "Byrd-SAGA (SGD with any rule)", "none", '"saga"'
+            check_string, None, "string", "saga, lsvrg", "Byrd-SAGA or LSVRG (SGD with any rule)", "none", '"saga"'
         ),
         "validation": Key(
             check_share,

@@ -18,6 +18,7 @@ from . import (
     outliers,
     philox,
     preaggregation,
+    redundancy,
     rsa,
     sampling,
     selection,
@@ -36,6 +37,7 @@ from .linear import *  # noqa: F403
 from .outliers import *  # noqa: F403
 from .philox import *  # noqa: F403
 from .preaggregation import *  # noqa: F403
+from .redundancy import *  # noqa: F403
 from .rsa import *  # noqa: F403
 from .sampling import *  # noqa: F403
 from .selection import *  # noqa: F403
@@ -55,6 +57,7 @@ __all__ += linear.__all__
 __all__ += outliers.__all__
 __all__ += philox.__all__
 __all__ += preaggregation.__all__
+__all__ += redundancy.__all__
 __all__ += rsa.__all__
 __all__ += sampling.__all__
 __all__ += selection.__all__

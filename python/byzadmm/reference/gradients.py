@@ -14,6 +14,7 @@ from .softmax import softmax_gradient
 __all__ = [
     "least_squares_gradients",
     "logistic_gradients",
+    "lsvrg_gradients",
     "quadratic_gradients",
     "saga_gradients",
     "softmax_gradients",
@@ -22,6 +23,7 @@ __all__ = [
 
 # First word of every stream, as in attacks.hpp.
 _BATCH, _NOISE = 0, 3
+_SNAPSHOT = 9  # Purpose::snapshot
 
 #: (models (m, d) or (d,), k) -> stochastic gradients (m, d)
 Gradients = Callable[[Array, int], Array]
@@ -246,6 +248,62 @@ def saga_gradients(
             new = each(models, worker, part[drawn])
             out.append((new - table[drawn]).mean(axis=0) + table.mean(axis=0))
             table[drawn] = new
+        return np.stack(out)
+
+    return gradients
+
+
+def lsvrg_gradients(
+    X: Array,
+    y: Array,
+    parts: Sequence[Array],
+    *,
+    n_classes: int,
+    batch_size: int = 32,
+    scale: float = 1.0,
+    seed: int = 0,
+    poisoned: Sequence[int] = (),
+) -> Gradients:
+    """Gradients of softmax regression with their variance reduced by the full gradient at a snapshot of the model.
+
+    ``v_i = F'(x, xi) - F'(w_i, xi) + full_i(w_i)``, then ``w_i <- x`` with probability ``batch_size / len(part)``. The
+    first snapshot is the first ``x``.
+
+    Parameters
+    ----------
+    X, y, parts, n_classes, batch_size, scale, seed, poisoned
+        As in :func:`softmax_gradients`, and the same draws; snapshots by the stream (9, worker, k).
+
+    Returns
+    -------
+    callable
+        ``(model (d,), k) -> (m, d)``; it keeps snapshots, so calls must be made in the order of ``k``.
+
+    Examples
+    --------
+    >>> g = lsvrg_gradients(np.array([[2.0]]), np.array([1]), [np.array([0])], n_classes=2, batch_size=1)
+    >>> g(np.zeros(4), 1)
+    array([[ 1. ,  0.5, -1. , -0.5]])
+
+    References
+    ----------
+    Kovalev, Horvath, Richtarik, "Don't jump through hoops and remove those loops", ALT 2020.
+    """
+    snapshots: dict[int, Array] = {}
+
+    def mean(model: Array, worker: int, samples: Array) -> Array:
+        labels = n_classes - 1 - y if worker in poisoned else y
+        g = softmax_gradient(model.reshape(1, n_classes, -1), X, labels, samples[None], scale=scale)
+        return g.reshape(-1)
+
+    def gradients(models: Array, k: int) -> Array:
+        out = []
+        for worker, part in enumerate(parts):
+            w = snapshots.setdefault(worker, models.copy())
+            drawn = part[philox_integers(batch_size, high=len(part), seed=seed, stream=(_BATCH, worker, k))]
+            out.append(mean(models, worker, drawn) - mean(w, worker, drawn) + mean(w, worker, part))
+            if philox_integers(1, high=len(part), seed=seed, stream=(_SNAPSHOT, worker, k))[0] < batch_size:
+                snapshots[worker] = models.copy()
         return np.stack(out)
 
     return gradients

@@ -96,6 +96,10 @@ class Experiment:
     ----------
     m, d : int
         Workers and parameters.
+    length : int
+        Numbers in a message.
+    flipped : loss or None
+        With flipped labels everywhere: what a Byzantine worker that computes batches of several workers sees of them.
     byzantine : list of int
         The workers that attack, or that take no part in Ideal SGD; without an attack a Byzantine worker is a regular
         one.
@@ -151,10 +155,12 @@ class Experiment:
         self.loss: Any = self._make_loss(dataset, parts, loss)
         self.m = check_int(self.loss.n_workers, "loss.n_workers", low=1)
         self.d = check_int(self.loss.dim, "loss.dim", low=1)
+        self.length = check_int(algorithm.message_length(self.d), "algorithm.message_length", low=1)
         self.sampling = Sampling(self.m, self.participation, self.seed)
         self.named_byzantine = check_byzantine(n_byzantine, byzantine, self.m)
         active = self.named_byzantine if attack is not None or algorithm.ideal else []
         self.byzantine = active
+        self.flipped: Any = None
         self.native_attack: Spec | None = HONEST if attack is None else None
         if isinstance(attack, Attack):
             if attack.poisons_labels:
@@ -163,7 +169,11 @@ class Experiment:
                         f"attack: {type(attack).__name__} needs a loss with labels, such as softmax and logistic; got "
                         f"{type(self.loss).__name__}"
                     )
-                self.loss = self.loss.poisoned(active, getattr(attack, "mapping", None))
+                mapping = getattr(attack, "mapping", None)
+                if algorithm.redundant:
+                    self.flipped = self.loss.poisoned(range(self.m), mapping)
+                else:
+                    self.loss = self.loss.poisoned(active, mapping)
             self.native_attack = attack.spec(algorithm, self.m, len(active))
         self.samples: Samples | None = getattr(self.loss, "samples", None)
         for name in algorithm.needs:
@@ -175,8 +185,11 @@ class Experiment:
             raise ValueError(f"validation: {kind} with these settings needs rows of the training set for the master")
         self.validation = None if validation is None else Validation(self.loss, validation, self.seed)
         self.native_loss: _core.Loss | None = None
+        self.native_flipped: _core.Loss | None = None
         if hasattr(self.loss, "native_form"):
             self.native_loss = self.loss.native_form(self.dtype, self.seed)
+            if self.flipped is not None:
+                self.native_flipped = self.flipped.native_form(self.dtype, self.seed)
         algorithm.check_dtype(self.dtype)
         self._check_attack()
         self._check_local_steps()
@@ -232,6 +245,12 @@ class Experiment:
             for name, value in settings_of(self.attack).items():
                 if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and abs(value) < np.inf:
                     check_real(value, f"attack: {name}", dtype=self.dtype)
+        if self.length != self.d and getattr(self.attack, "uses_x0", False):
+            name = getattr(self.attack, "__name__", type(self.attack).__name__)
+            raise ValueError(
+                f"attack: {name} compares messages with x0, expected messages of its length {self.d}; those of "
+                f"{type(self.algorithm).__name__} with these settings have {self.length}"
+            )
         # Made of the algorithm's settings.
         native = self.native_attack
         if native is not None and native.kind != "constant":  # a constant is a setting, or not finite on purpose

@@ -57,12 +57,12 @@ class Master:
         self.run = run
         self._state: State = {"x0": run.x0_init.copy(), "eliminated": np.full(run.m, -1, np.int64)}
         if run.algorithm.missing == "last":
-            self._state["heard"] = np.zeros((run.m, run.d), run.dtype)
+            self._state["heard"] = np.zeros((run.m, run.length), run.dtype)
         self._state |= run.algorithm.master_state(run)
         self._expected = np.ones(run.m, np.bool_)
         if run.algorithm.ideal:
             self._expected[run.byzantine] = False
-        self._heard = Heard(np.empty((0, run.d), run.dtype), np.empty(0, np.int64))
+        self._heard = Heard(np.empty((0, run.length), run.dtype), np.empty(0, np.int64))
 
     @property
     def x0(self) -> Array:

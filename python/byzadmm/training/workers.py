@@ -12,7 +12,7 @@ from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array, as_float, checked_vector
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import Algorithm, State
-from byzadmm.attacks import HONEST
+from byzadmm.attacks import HONEST, Attack
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -92,19 +92,24 @@ class Group:
                 out[row] = checked_vector(made, "loss.full_gradient", self.dim, finite=False)
         return out
 
-    def _gradients(self, models: Array, k: int, workers: list[int]) -> Array:
+    def batch_gradients(self, model: Array, k: int, batches: Sequence[int], *, flipped: bool = False) -> Array:
+        """Gradients (n, d) at one model (d,) on the batches of round ``k`` of any workers, or on flipped labels."""
+        return self._gradients(model, k, list(batches), flipped)
+
+    def _gradients(self, models: Array, k: int, workers: list[int], flipped: bool = False) -> Array:
         """The loss's gradients of ``workers`` with the draws of its round ``k``."""
         run = self.run
+        loss, native = (run.flipped, run.native_flipped) if flipped else (run.loss, run.native_loss)
         out = np.empty((len(workers), run.d), run.dtype)
-        if run.native_loss is not None:
-            run.native_loss.gradients(models, workers, k, out, run.threads)
+        if native is not None:
+            native.gradients(models, workers, k, out, run.threads)
             return out
-        if hasattr(run.loss, "gradients"):
-            run.loss.gradients(models.copy(), workers=list(workers), k=k, out=out)
+        if hasattr(loss, "gradients"):
+            loss.gradients(models.copy(), workers=list(workers), k=k, out=out)
             return out
         for row, worker in enumerate(workers):
             at = models if models.ndim == 1 else models[row]
-            made = run.loss.gradient(at.copy(), worker=worker, k=k)
+            made = loss.gradient(at.copy(), worker=worker, k=k)
             with np.errstate(over="ignore"):  # too large for float32 is an infinity there, and eliminates its worker
                 out[row] = checked_vector(made, "loss.gradient", run.d, finite=False)
         return out
@@ -150,7 +155,7 @@ class Workers:
         # Ideal SGD has no Byzantine workers, but the native loop keeps a place for their forged messages.
         place = len(run.byzantine) if run.algorithm.ideal else q
         of_workers = run.algorithm.worker_state(self.group)
-        self._state: State = {"forged": np.zeros((place, run.d), run.dtype)} | of_workers
+        self._state: State = {"forged": np.zeros((place, run.length), run.dtype)} | of_workers
         self._state |= run.algorithm.forger_state(self.group, q)
         self._by_worker = of_workers.keys() - set(run.algorithm.whole)
         self._by_forger = self._state.keys() - of_workers.keys()
@@ -176,7 +181,7 @@ class Workers:
             return self._answer(self._everyone, self._state, k, x0, asked)
         part = _Part(self, sampling.workers(k))
         if not part.group.workers:
-            return np.empty((0, self.run.d), self.run.dtype)
+            return np.empty((0, self.run.length), self.run.dtype)
         rows = dict.fromkeys(self._by_worker, part.rows) | dict.fromkeys(self._by_forger, part.forgers)
         state = {name: array[rows[name]] if name in rows else array for name, array in self._state.items()}
         messages = self._answer(part, state, k, x0, asked)
@@ -240,13 +245,15 @@ class _Part:
         self._places = np.searchsorted(drawn, here)
         self._all_rows: Array | None = None
         if len(attackers) and len(here) < len(drawn):
-            self._all_rows = np.empty((len(drawn), run.d), run.dtype)
+            self._all_rows = np.empty((len(drawn), run.length), run.dtype)
             if self._attack is None:
                 self._all_rows[:] = np.nan
 
     def forge(self, algorithm: Algorithm, honest: Array, k: int, x0: Array, state: State) -> None:
         """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group."""
         run, out = self.run, state["forged"]
+        if run.length != run.d and isinstance(run.attack, Attack):
+            x0 = np.zeros(run.length, run.dtype)  # one that looked at it would have been refused
         if self._all_rows is not None:
             self._all_rows[self._places] = honest
             honest = self._all_rows
@@ -279,7 +286,7 @@ def _first_state(run: Experiment) -> State:
     begin = getattr(run.attack, "begin", None)
     if run.native_attack is not None or begin is None:
         return {}
-    made = begin(run.m, run.d, run.dtype)
+    made = begin(run.m, run.length, run.dtype)
     if not isinstance(made, Mapping):
         raise TypeError(f"attack.begin: expected a dict of arrays, got {type(made).__name__}")
     state = {f"{_KEPT}{name}": np.array(array) for name, array in made.items()}

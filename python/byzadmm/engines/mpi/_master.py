@@ -47,7 +47,7 @@ class MasterEngine:
         ranks.eliminated, ranks.round, ranks.seconds_checking = [], 0, 0.0
         rows = experiment.sampling.count
         # The master keeps the answers of two rounds; those of the next go into the third.
-        self._turns = itertools.cycle([np.zeros((rows, experiment.d), experiment.dtype) for _ in range(3)])
+        self._turns = itertools.cycle([np.zeros((rows, experiment.length), experiment.dtype) for _ in range(3)])
         ranks.bound = message_bound(experiment)
         self._first: Bytes = np.empty(0, np.uint8)
         self._done = 0
@@ -66,7 +66,7 @@ class MasterEngine:
             for channel in ranks.channels
             if len(held_by(experiment, channel.workers)) > len(channel.workers)
         }
-        widest = max(len(channel.workers) for channel in ranks.channels) * experiment.d * experiment.dtype.itemsize
+        widest = max(len(channel.workers) for channel in ranks.channels) * experiment.length * experiment.dtype.itemsize
         if HEADER_BYTES + widest > _LARGEST:
             raise ValueError(f"mpi: {widest} bytes from one rank are too many for a message; use more ranks")
         self.run_report = RunReport(
@@ -101,7 +101,7 @@ class MasterEngine:
         present = self._begin(sampling.count)
         message = pack(Kind.ROUND, on_the_wire(x0, self.experiment.wire)[None], run=self.number, round=k)
         messages = next(self._turns)
-        self._ask(Kind.ROUND, k, message, self.experiment.d, self.experiment.wire.name, messages)
+        self._ask(Kind.ROUND, k, message, self.experiment.length, self.experiment.wire.name, messages)
         asked = time.perf_counter()
         ranks.collect(deadline)
         eliminated, ranks.eliminated = ranks.eliminated, []
