@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from byzadmm import aggregate, aggregators, losses, partition, steps
+from byzadmm import aggregate, aggregators, losses, partition, redundancy, steps
 from byzadmm import attacks as _attacks
+from byzadmm import filters as _filters
 from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ __all__ = [
     "Style",
     "algorithms",
     "attacks",
+    "codes",
+    "filters",
     "first_line",
     "hyphenated",
     "links",
@@ -134,6 +137,8 @@ class AlgorithmEntry:
 
 
 _MEMORY = ("momentum", "variance_reduction")
+# What a master may do with messages before its rule.
+_MASTER = (*_MEMORY, "filter")
 
 # Colors of Okabe and Ito, which color-blind readers tell apart.
 _ALGORITHMS = {
@@ -161,7 +166,7 @@ _ALGORITHMS = {
         SGD,
         "SGD",
         ("step",),
-        ("rule", "f", *_MEMORY),
+        ("rule", "f", *_MASTER, "coding"),
         lambda preset: SGD(step=preset.step),
         style=Style("#999999", "-.", "x"),
         about=first_line(SGD),
@@ -190,8 +195,13 @@ PAPER = ("admm", "rsa", "sgd", "median", "geometric-median")
 
 
 def algorithms() -> dict[str, AlgorithmEntry]:
-    """ADMM, RSA, SGD, Ideal SGD, and SGD with each rule but the mean under the name of the rule."""
-    return _ALGORITHMS | {name: _with_rule(name, entry) for name, entry in rules().items() if name != "mean"}
+    """Every algorithm, and SGD with each rule but the mean, each filter and each code under their names."""
+    return (
+        _ALGORITHMS
+        | {name: _with_rule(name, entry) for name, entry in rules().items() if name != "mean"}
+        | {name: _with_part("filter", entry, _MEMORY) for name, entry in filters().items()}
+        | {name: _with_part("coding", entry, ("momentum",)) for name, entry in codes().items()}
+    )
 
 
 def _with_rule(name: str, entry: Entry) -> AlgorithmEntry:
@@ -201,11 +211,24 @@ def _with_rule(name: str, entry: Entry) -> AlgorithmEntry:
         SGD,
         label,
         ("step", *(["f"] if "f" in entry.settings else [])),
-        _MEMORY,
+        _MASTER,
         lambda preset: SGD(step=preset.step, rule=rule),
         style=style,
         fixed={"rule": rule},
         about=f"SGD with this rule. {entry.about}",
+    )
+
+
+def _with_part(setting: str, entry: Entry, optional: tuple[str, ...]) -> AlgorithmEntry:
+    """SGD with a filter or a code."""
+    return AlgorithmEntry(
+        SGD,
+        entry.make.__name__,
+        ("step",),
+        (*optional, setting),
+        lambda preset: SGD(step=preset.step, **{setting: entry.make()}),
+        fixed={setting: entry.make()},
+        about=f"SGD with this {'filter' if setting == 'filter' else 'code'}. {entry.about}",
     )
 
 
@@ -234,6 +257,16 @@ def _rule(kind: type[aggregators.Aggregator]) -> Entry:
 def attacks() -> dict[str, Entry]:
     """Every attack of ``byzadmm.attacks``."""
     return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_attacks.REGISTRY.items())}
+
+
+def filters() -> dict[str, Entry]:
+    """Every filter of ``byzadmm.filters``."""
+    return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_filters.REGISTRY.items())}
+
+
+def codes() -> dict[str, Entry]:
+    """Every code of ``byzadmm.redundancy``."""
+    return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(redundancy.REGISTRY.items())}
 
 
 def _fields(kind: Any) -> dict[str, Any]:

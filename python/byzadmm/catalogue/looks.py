@@ -118,11 +118,20 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     elif rule != "mean":
         name = "+".join(map(str, rule if isinstance(rule, (list, tuple)) else [rule]))
         name = name.replace("_", "-").replace("nearest-neighbor-mixing", "nnm")
-    more = [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
-    more += [str(algorithm[name]) for name in ("variance_reduction", "coding") if algorithm.get(name)]
-    chosen = algorithm.get("filter")
-    more += [str(chosen["name"] if isinstance(chosen, Mapping) else chosen)] if chosen else []
+    part = _part_name(algorithm.get("filter") or algorithm.get("coding"))
+    if part and rule == "mean":
+        name, part = hyphenated(part), ""
+    more = [part] if part else []
+    more += [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
+    more += [str(algorithm["variance_reduction"])] if algorithm.get("variance_reduction") else []
     return name, ", ".join([LABELS.get(name, name), *more])
+
+
+def _part_name(described: Any) -> str:
+    """The class of a filter or code that a config describes; empty if there is none."""
+    if isinstance(described, Mapping):
+        return str(described.get("name", ""))
+    return str(described).partition("(")[0] if described else ""
 
 
 def partition_label(text: str) -> str:

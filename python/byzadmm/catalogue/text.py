@@ -12,12 +12,34 @@ from byzadmm import aggregators, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import SGD, Algorithm
 from byzadmm.attacks import Attack
-from byzadmm.catalogue.entries import PARTITIONS, REQUIRED, STEPS, Entry, algorithms, attacks, hyphenated, links
+from byzadmm.catalogue.entries import (
+    PARTITIONS,
+    REQUIRED,
+    STEPS,
+    Entry,
+    algorithms,
+    attacks,
+    codes,
+    filters,
+    hyphenated,
+    links,
+)
 from byzadmm.catalogue.own import own_entry, split_own
 from byzadmm.catalogue.presets import Preset
 from byzadmm.datasets import Dataset
 
-__all__ = ["hyphenated", "make_algorithm", "make_attack", "make_parts", "make_rule", "make_step", "parse", "takes_f"]
+__all__ = [
+    "hyphenated",
+    "make_algorithm",
+    "make_attack",
+    "make_coding",
+    "make_filter",
+    "make_parts",
+    "make_rule",
+    "make_step",
+    "parse",
+    "takes_f",
+]
 
 
 def parse(
@@ -213,6 +235,32 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
     return tuple(chain), 0
 
 
+def make_filter(text: str, q: int = 0) -> Any:
+    """A filter of ``byzadmm.filters`` from text such as ``zeno:b=8``; ``q`` Byzantine workers are declared.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import make_filter
+    >>> make_filter("zeno", 8).b
+    8
+    """
+    name, settings = parse(text, "filter", filters())
+    return filters()[name].make(**settings).declaring(q)
+
+
+def make_coding(text: str, q: int = 1) -> Any:
+    """A code of ``byzadmm.redundancy`` from text such as ``repetition:r=5``; by default one for ``q`` attackers.
+
+    Examples
+    --------
+    >>> from byzadmm.catalogue import make_coding
+    >>> make_coding("cyclic", 2)
+    Cyclic(f=2)
+    """
+    name, settings = parse(text, "coding", codes(), defaults={"f": max(q, 1)})
+    return codes()[name].make(**settings)
+
+
 def _as_named(names: Sequence[str], f: int = 0) -> aggregators.Chain | None:
     try:
         return aggregators.make("+".join(names), f=f)
@@ -236,7 +284,7 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
     ----------
     name : str
         One of :func:`algorithms`; a rule may have settings, as in ``krum:f=3``, and pre-aggregations, as in
-        ``nnm+krum``.
+        ``nnm+krum``; so may a filter or a code, as in ``zeno:b=8``.
     preset : Preset
     q : int
         Number of Byzantine workers, the default of a rule's ``f``.
@@ -254,14 +302,21 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
     0.1
     """
     given = {key: value for key, value in (options or {}).items() if value is not None}
+    for key, make in (("filter", make_filter), ("coding", make_coding)):
+        if isinstance(given.get(key), str):
+            given[key] = make(given[key], q)
     head, settings = re.match(r"\s*([^:+]*)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
     head = hyphenated(head.strip())
     table, chained = algorithms(), links()
     check_choice(head, "algorithm", (*table, *(chained if head in chained else ())))
     if head in chained:
         rule, f = make_rule(name, given.get("f", q))
-        kept = {key: given[key] for key in table["ideal"].settings if key in given}
+        kept = {key: given[key] for key in table["sgd"].settings if key in given and key not in ("rule", "f")}
         return SGD(**{"step": preset.step, "rule": rule, "f": f, **kept})
+    if head in filters() or head in codes():
+        setting, make = ("filter", make_filter) if head in filters() else ("coding", make_coding)
+        given[setting] = make(name, q)
+        settings = ""
     if settings:
         raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
     entry = table[head]

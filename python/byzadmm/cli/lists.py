@@ -54,11 +54,11 @@ def _size(count: int) -> str:
 
 def _list_algorithms() -> list[dict[str, str]]:
     own = catalogue.algorithms()
-    rules = catalogue.rules()
+    of_sgd = {*catalogue.rules(), *catalogue.filters(), *catalogue.codes()}
     return [
         {
             "name": name,
-            "settings": "those of sgd" if name in rules else ", ".join(entry.settings).replace("_", "-"),
+            "settings": "those of sgd" if name in of_sgd else ", ".join(entry.settings).replace("_", "-"),
             "about": entry.about,
         }
         for name, entry in own.items()
@@ -88,10 +88,20 @@ def _list_figures() -> list[dict[str, str]]:
     return [{"name": name, "settings": "", "about": title} for name, title in figures().available()]
 
 
+def _list_filters() -> list[dict[str, str]]:
+    return [_row(name, entry) for name, entry in catalogue.filters().items()]
+
+
+def _list_codes() -> list[dict[str, str]]:
+    return [_row(name, entry) for name, entry in catalogue.codes().items()]
+
+
 LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "algorithms": _list_algorithms,
     "attacks": _list_attacks,
     "rules": _list_rules,
+    "filters": _list_filters,
+    "codes": _list_codes,
     "figures": _list_figures,
 }
 

@@ -71,6 +71,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
     how.add_argument("--momentum", type=float, metavar="BETA", help="workers' momentum (SGD, any rule)")
     how.add_argument("--variance-reduction", metavar="saga|lsvrg", help="Byrd-SAGA or LSVRG (SGD, any rule)")
+    how.add_argument("--filter", metavar="NAME", help="filter before the rule, as in zeno:b=8 (SGD, any rule)")
+    how.add_argument("--coding", metavar="NAME", help="redundant batches, as in cyclic:f=2 (SGD)")
     how.add_argument("--dtype", default=dtype, help=f"float32 or float64 ({dtype})")
     out = parser.add_argument_group("output")
     out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")

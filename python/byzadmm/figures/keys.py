@@ -206,6 +206,24 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "variance_reduction": Key(
             check_string, None, "string", "saga, lsvrg", "Byrd-SAGA or LSVRG (SGD with any rule)", "none", '"saga"'
         ),
+        "filter": Key(
+            check_string,
+            None,
+            "string",
+            "see `byzadmm list filters`; settings as in zeno:b=8",
+            "filter before the rule (SGD)",
+            "none",
+            '"zeno:b=8"',
+        ),
+        "coding": Key(
+            check_string,
+            None,
+            "string",
+            "see `byzadmm list codes`; settings as in cyclic:f=2",
+            "redundant batches (SGD)",
+            "none",
+            '"cyclic:f=2"',
+        ),
         "validation": Key(
             check_share,
             None,

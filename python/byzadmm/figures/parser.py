@@ -230,6 +230,10 @@ def _curve(name: str, table: Table) -> Curve:
     try:
         if "rule" in given:
             given["rule"], given["f"] = catalogue.make_rule(given["rule"], given.get("f", 0))
+        if "filter" in given:
+            given["filter"] = catalogue.make_filter(given["filter"])
+        if "coding" in given:
+            given["coding"] = catalogue.make_coding(given["coding"])
         algorithm = build_algorithm(kind, given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{table.where.rstrip('.')}: {error}") from error
