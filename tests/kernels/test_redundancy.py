@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,14 @@ def test_the_weights_of_the_cyclic_code(m: int, f: int) -> None:
     rng = np.random.default_rng(m)
     for kept in (np.arange(m), np.sort(rng.permutation(m)[: m - f]), np.arange(2 * f, m)):
         np.testing.assert_allclose(made.combination(kept) @ made.weights[kept], np.ones(m), atol=1e-9)
+
+
+def test_no_rows_tell_less_of_the_others_than_consecutive_ones() -> None:
+    for m, f in ((5, 1), (7, 2), (9, 1), (10, 3)):
+        data = tables(m, f).data
+        from_kept = [data @ np.linalg.inv(data[list(kept)]) for kept in combinations(range(m), m - 2 * f)]
+        worst = max(np.abs(others).sum(axis=1).max() for others in from_kept)
+        assert tables(m, f).growth == pytest.approx(worst, rel=1e-9), (m, f)
 
 
 def test_the_cyclic_code_by_hand() -> None:
