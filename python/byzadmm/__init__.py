@@ -40,7 +40,7 @@ from byzadmm import (
     theory,
 )
 from byzadmm.aggregate import *  # noqa: F403 - the rules are names of the package too
-from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Newton, PerturbedGD
+from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Newton, OneRound, PerturbedGD
 from byzadmm.compare import compare
 from byzadmm.layers import flatten, unflatten
 from byzadmm.results import Result
@@ -53,6 +53,7 @@ __all__ = [
     "SGD",
     "SVRG",
     "Newton",
+    "OneRound",
     "PerturbedGD",
     "Result",
     "Study",

@@ -11,7 +11,7 @@ import pytest
 
 from byzadmm import SGD, _core, attacks, filters, simulate, steps
 from byzadmm import reference as ref
-from byzadmm.filters._lengths import lengths
+from byzadmm._internal.lengths import lengths
 from byzadmm.filters.reconstruction import reconstruction_lengths
 from support.arrays import same_bits
 

@@ -14,7 +14,7 @@ from byzadmm.algorithms.base import Heard, State
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["declared", "joined", "rule_of"]
+__all__ = ["declared", "draws", "eliminated", "joined", "rule_of"]
 
 _RULE = _core.PURPOSES.index("rule")
 
@@ -52,22 +52,45 @@ def declared(rule: Any, f: int) -> Any:
 
 
 def joined(
-    chain: aggregators.Chain, run: Experiment, state: State, heard: Heard, k: int, exchange: int = 0
+    chain: aggregators.Chain,
+    run: Experiment,
+    state: State,
+    heard: Heard,
+    k: int,
+    exchange: int = 0,
+    *,
+    excluded: int = 0,
 ) -> Array | None:
     """What ``chain`` makes of the messages of round ``k``, (d,); None if they are too few for it.
 
-    ``f`` is lowered by the number of eliminated workers, as in SGD. Rules that draw do so anew in each ``exchange``.
+    ``f`` is lowered by the number of workers that are eliminated or, in this round, ``excluded``. Rules that draw do so
+    anew in each ``exchange``. An entry "center" of the state is where centered clipping starts, and its result.
     """
     if not len(heard.rows):
         return None
+    center = state.get("center")
     made = chain.in_training(
         heard.rows,
         workers=heard.workers,
-        eliminated=int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0)),
-        rng=np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, exchange, k])),
+        eliminated=excluded + eliminated(run, state, k),
+        rng=draws(run, k, exchange),
+        center=None if center is None or np.isnan(center[0]) else center,
         threads=run.threads,
     )
     if made is None:
         return None
     with np.errstate(over="ignore"):
-        return checked_vector(made, "rule", run.d, finite=False).astype(run.dtype)
+        out = checked_vector(made, "rule", run.d, finite=False).astype(run.dtype)
+    if center is not None and np.all(np.isfinite(out)):
+        center[:] = out
+    return out
+
+
+def eliminated(run: Experiment, state: State, k: int) -> int:
+    """How many of the workers of round ``k`` the master has eliminated."""
+    return int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0))
+
+
+def draws(run: Experiment, k: int, exchange: int = 0) -> np.random.Generator:
+    """The master's random numbers of round ``k``."""
+    return np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, exchange, k]))

@@ -12,6 +12,7 @@ import numpy as np
 from byzadmm import _core, aggregators, steps
 from byzadmm._internal.arrays import Array, checked_vector
 from byzadmm._internal.description import describe
+from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms.base import Algorithm, Heard, State
 from byzadmm.algorithms.joining import declared, joined, rule_of
@@ -173,9 +174,7 @@ class Newton(Algorithm):
             made = joined(self._chain, run, state, heard, k, exchange)
             return np.zeros(run.d, run.dtype) if made is None else made
         rows = np.concatenate([heard.rows, own[None].astype(run.dtype, copy=False)])
-        with np.errstate(over="ignore", invalid="ignore"):
-            wide = rows.astype(np.float64)
-            near = _norms(wide[:-1] - wide[-1]) <= self._radii[exchange] * _norms(wide[-1:])
+        near = lengths(rows[:-1], rows[-1]) <= self._radii[exchange] * lengths(rows[-1:])
         out = np.empty(run.d, run.dtype)
         _core.mean(np.ascontiguousarray(rows[np.append(near, True)]), out, None, None, run.threads)
         return out
@@ -266,12 +265,3 @@ def conjugate_gradients(product: Callable[[Array], Array], b: Array, iterations:
 
 def _dot(a: Array, b: Array) -> float:
     return float(np.einsum("i,i->", a, b))  # not by BLAS, whose threads change the bits
-
-
-def _norms(rows: Array) -> Array:
-    """Norms (n,) of float64 rows, without overflow or underflow on the way."""
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    by = np.where((size > 0) & (size < np.inf), size, 1.0)
-    scaled = rows / by[:, None]
-    norms: Array = by * np.sqrt(np.einsum("nd,nd->n", scaled, scaled))
-    return norms

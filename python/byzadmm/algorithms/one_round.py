@@ -29,8 +29,8 @@ _HALVINGS = 30  # of a step that does not shorten the gradient
 class OneRound(Algorithm):
     """The minimizers of the workers' own losses, combined by a rule: one exchange, and nothing is learned after it.
 
-    ``x_i = argmin F_i(x) + rho/2 ||x||^2`` on all samples of worker i, ``x0 = rule(x_1, ..., x_m)``. The minimizers come
-    from Newton's method with conjugate gradients. A run of more iterations repeats the exchange with the same result.
+    ``x_i = argmin F_i(x) + rho/2 ||x||^2`` on all samples of worker i, ``x0 = rule(x_1, ..., x_m)``. The minimizers
+    come from Newton's method with conjugate gradients. More iterations repeat the exchange with the same result.
 
     Parameters
     ----------

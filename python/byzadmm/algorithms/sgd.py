@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from byzadmm import _core, aggregators, steps
-from byzadmm._internal.arrays import Array, checked_vector
+from byzadmm._internal.arrays import Array
 from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_choice, check_real
 from byzadmm.algorithms import lsvrg
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.coded import coded_messages, decoded_mean
+from byzadmm.algorithms.joining import draws, eliminated, joined
 from byzadmm.algorithms.saga import Saga
 from byzadmm.filters import applied
 from byzadmm.redundancy.base import Code, check_code
@@ -253,7 +254,7 @@ class SGD(Algorithm):
     def _decoded(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
         """The decoded mean, or its momentum; zero if the messages cannot be decoded."""
         assert self.coding is not None
-        mean = decoded_mean(self.coding, run, heard, _draws(run, k))
+        mean = decoded_mean(self.coding, run, heard, draws(run, k))
         if not self.momentum:
             return mean
         _core.momentum_step(state["momentum"], mean, self.momentum, run.threads)
@@ -261,11 +262,10 @@ class SGD(Algorithm):
 
     def _direction(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
         """The rule's result for the gradients that pass the filter; zero if they are too few for the rule."""
-        eliminated = int(np.sum(state["eliminated"][run.sampling.workers(k)] >= 0))
-        weights = None
+        weights, excluded = None, 0
         if self.filter is not None:
             rows, workers, weights, excluded = applied.passed(self.filter, run, state, *heard, k, alpha)
-            heard, eliminated = Heard(rows, workers), eliminated + excluded
+            heard = Heard(rows, workers)
         rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
         if not len(rows):
@@ -275,32 +275,14 @@ class SGD(Algorithm):
         elif self.rule == "median":
             _core.median(rows, out, "mid", None, threads)
         elif self.rule == "trimmed_mean":
-            f = min(max(self.f - eliminated, 0), (len(rows) - 1) // 2)
+            f = min(max(self.f - eliminated(run, state, k) - excluded, 0), (len(rows) - 1) // 2)
             _core.trimmed_mean(rows, out, f, None, threads)
         elif self.rule == "geometric_median":
             _core.geometric_median(rows, out, None, _TOL, _MAX_ITER, None, threads)
         else:
-            self._apply_chain(run, state, heard, eliminated, k, out)
+            made = joined(self.chain(), run, state, heard, k, excluded=excluded)
+            return out if made is None else made
         return out
-
-    def _apply_chain(
-        self, run: Experiment, state: State, heard: Heard, eliminated: int, k: int, out: Array
-    ) -> None:
-        center = state.get("center")
-        made = self.chain().in_training(
-            heard.rows,
-            workers=heard.workers,
-            eliminated=eliminated,
-            rng=_draws(run, k),
-            center=None if center is None or np.isnan(center[0]) else center,
-            threads=run.threads,
-        )
-        if made is None:
-            return
-        with np.errstate(over="ignore"):
-            out[:] = checked_vector(made, "rule", run.d, finite=False)
-        if center is not None and np.all(np.isfinite(out)):
-            center[:] = out
 
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
         loss = run.native_loss
@@ -345,8 +327,3 @@ class SGD(Algorithm):
         if hasattr(self.filter, "describe"):
             settings["filter"] = self.filter.describe()
         return settings | ({"rule": describe(self.rule.links)} if isinstance(self.rule, aggregators.Chain) else {})
-
-
-def _draws(run: Experiment, k: int) -> np.random.Generator:
-    """The master's random numbers of round ``k``."""
-    return np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _RULE, 0, k]))

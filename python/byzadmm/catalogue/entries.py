@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from byzadmm import aggregate, aggregators, losses, partition, redundancy, steps
 from byzadmm import attacks as _attacks
 from byzadmm import filters as _filters
-from byzadmm.algorithms import ADMM, RSA, SGD, Algorithm
+from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Algorithm, Newton, OneRound, PerturbedGD
 
 if TYPE_CHECKING:
     from byzadmm.catalogue.presets import Preset
@@ -113,6 +113,8 @@ class AlgorithmEntry:
         Arguments of ``kind`` that make it this algorithm.
     about : str
         One line for lists.
+    own : tuple of str
+        Settings that text may give after the name, as in ``svrg:batch=8``.
     """
 
     kind: type[Algorithm]
@@ -124,6 +126,7 @@ class AlgorithmEntry:
     style: Style | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    own: tuple[str, ...] = ()
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -139,6 +142,9 @@ class AlgorithmEntry:
 _MEMORY = ("momentum", "variance_reduction")
 # What a master may do with messages before its rule.
 _MASTER = (*_MEMORY, "filter")
+
+# Of perturbed descent on convex losses, where trials find no way down: small ones, so that they end soon.
+_TRIALS: dict[str, Any] = {"rule": "median", "eps": 1e-3, "radius": 0.1, "escape": 0.2}
 
 # Colors of Okabe and Ito, which color-blind readers tell apart.
 _ALGORITHMS = {
@@ -180,6 +186,57 @@ _ALGORITHMS = {
         style=Style("#000000", ":", "*"),
         fixed={"ideal": True},
         about="SGD without the Byzantine workers: the reference of every comparison.",
+    ),
+    "svrg": AlgorithmEntry(
+        SVRG,
+        "SVRG",
+        ("step",),
+        (),
+        lambda preset: SVRG(step=preset.step, batch=8),
+        fixed={"batch": 8},
+        about=first_line(SVRG),
+        own=("inner", "batch", "threshold", "V", "delta"),
+    ),
+    "perturbed-gd": AlgorithmEntry(
+        PerturbedGD,
+        "Perturbed GD",
+        ("step",),
+        ("rule", "f"),
+        lambda preset: PerturbedGD(step=preset.step, **_TRIALS),
+        fixed=_TRIALS,
+        about=first_line(PerturbedGD),
+        own=("rule", "eps", "radius", "escape", "rounds", "length", "f"),
+    ),
+    "newton": AlgorithmEntry(
+        Newton,
+        "Newton (MNM)",
+        (),
+        ("f",),
+        lambda preset: Newton(),
+        (),
+        about=first_line(Newton),
+        own=("join", "c", "cg_iterations", "cg_tol", "f"),
+    ),
+    "cnm": AlgorithmEntry(
+        Newton,
+        "Newton (CNM)",
+        (),
+        (),
+        lambda preset: Newton("comparison"),
+        (),
+        fixed={"join": "comparison"},
+        about="Newton's method; messages are compared with what the master's own samples give.",
+        own=("c", "cg_iterations", "cg_tol"),
+    ),
+    "one-round": AlgorithmEntry(
+        OneRound,
+        "One round",
+        (),
+        ("rule", "f"),
+        lambda preset: OneRound(),
+        (),
+        about=first_line(OneRound),
+        own=("rule", "f", "newton_steps", "tol"),
     ),
 }
 

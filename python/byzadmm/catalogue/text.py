@@ -317,7 +317,13 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
         setting, make = ("filter", make_filter) if head in filters() else ("coding", make_coding)
         given[setting] = make(name, q)
         settings = ""
-    if settings:
-        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
     entry = table[head]
-    return entry.suited(preset).changed(**{key: given[key] for key in entry.settings if key in given and key != "f"})
+    if settings and not entry.own:
+        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
+    made = entry.suited(preset)
+    kept = {key: given[key] for key in entry.settings if key in given and key != "f"}
+    if entry.own:
+        own = Entry(entry.kind, {key: getattr(made, key) for key in entry.own})
+        kept |= parse(name, "algorithm", {head: own})[1] if settings else {}
+    made = made.changed(**kept)
+    return made.declaring(given.get("f", q)) if "f" in entry.own and "f" not in kept else made

@@ -11,8 +11,8 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array
+from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_real
-from byzadmm.filters._lengths import lengths
 from byzadmm.filters.base import Filter
 
 __all__ = ["Distances", "Memory", "advance", "between", "check_limit", "expel", "find", "radius"]

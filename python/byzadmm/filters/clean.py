@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
+from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.filters._lengths import lengths
 from byzadmm.filters.base import Filter, register
 
 __all__ = ["Comparison", "FLTrust"]

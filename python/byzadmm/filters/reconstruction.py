@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array, as_float
+from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.filters._lengths import lengths
 from byzadmm.filters.base import Filter, register
 
 __all__ = ["Reconstruction"]
