@@ -7,11 +7,12 @@ An attack acts on the message of the algorithm in use: the gradient (SGD), the m
     attack(messages, *, x0, k, byzantine, rng, algorithm) -> (q, d) array
 
 with the honest ``messages`` (m, d) of all workers, the master's ``x0``, the message's index ``k``, the numbers of the
-Byzantine workers, a ``numpy.random.Generator`` for this iteration, and the algorithm's settings. Two attributes are
+Byzantine workers, a ``numpy.random.Generator`` for this iteration, and the algorithm's settings. Three attributes are
 optional. ``sends = "dual"``: the result is ADMM's outgoing dual itself. ``sees = "own"``: the message of worker j
 depends on ``messages[j]``, ``x0`` and ``k`` alone. Where the workers are in several processes, such an attack is called
 with NaN in the rows of workers that its process does not hold, and with its own workers in ``byzantine``; for any other
-attack the process computes the messages of all workers itself.
+attack the process computes the messages of all workers itself. ``asks_defense = True``: it is called with ``defense=``
+too, a function of messages (m, d) to the direction (d,) that the master would take, filter included, or None.
 """
 
 from byzadmm.attacks import collusion, simple, worst_case
