@@ -24,7 +24,7 @@ class Weigh(Benchmark):
         data = datasets.load("digits")
         m = PROFILE.workers
         parts = [part + HELD for part in partition.iid(data.train_y[HELD:], m, seed=0)]
-        loss = losses.Softmax(data, parts, threads=1)
+        loss = losses.Softmax(data, parts, batch_size=500, threads=1)
         chosen = filters.REGISTRY[name]().declaring(m // 4)
 
         def weigh(dtype: str) -> Any:

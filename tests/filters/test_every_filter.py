@@ -207,6 +207,17 @@ def test_the_picture_of_weights(tmp_path: Path) -> None:
         simulate(data, parts, algorithm=SGD(step=STEP), iterations=1).plot_weights()
 
 
+def test_whom_a_filter_eliminates_is_named_with_the_reason() -> None:
+    data, parts, _ = problem()
+    run = experiment(dataset=data, parts=parts, **settings("byzantine-sgd", attack=attacks.SignFlip(-9.0)))
+    with engines.LocalEngine(run) as engine:
+        found = engines.lead(run, engine, deadline=1.0)
+        assert [str(event) for event in engine.events] == [
+            f"round {k}: worker {worker}: filtered" for worker, k in sorted(found.eliminated.items())
+        ]
+    assert found.eliminated.keys() == set(range(M - Q, M))
+
+
 class Wrong(filters.Filter):
     def __init__(self, weights: Any) -> None:
         self.weights = weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,47 @@ def test_fewer_than_half_are_never_left() -> None:
     assert np.all(state["eliminated"] == -1)
 
 
+def test_messages_that_are_missing_eliminate_nobody() -> None:
+    """A regular worker is silent in every other round, so that its own sum would lag behind by far."""
+    g = np.array([3.0, 4.0])
+    X = np.array([-g, g, g, g, g])
+    for guard in (filters.ByzantineSGD(V=1e9, T_B=45.0, T_A=1e9), filters.Safeguard(50, 4.0)):
+        state = guard.begin(5, 2, np.dtype(float))
+        for k in range(1, 31):
+            there = np.arange(5) if k % 2 else np.array([0, 1, 2, 4])
+            weights = guard.weigh(X[there], **given(X[there], state, k=k, workers=there, x0=np.full(2, 0.1 * k)))
+        assert state["eliminated"].tolist() == [5, -1, -1, -1, -1], guard
+        assert weights.tolist() == [0, 1, 1, 1], guard
+
+
+def test_a_minority_of_any_size_eliminates_no_regular_worker_and_passes_no_distance() -> None:
+    rng = np.random.default_rng(9)
+    for case in range(150):
+        dtype = ("float32", "float64")[case % 2]
+        info = np.finfo(dtype)
+        m, d = int(rng.integers(5, 12)), int(rng.choice([5, 17]))
+        q = (m - 1) // 2
+        every: list[filters.Filter] = [
+            filters.Zeno(q),
+            filters.Comparison(0.9),
+            filters.ByzantineSGD(V=1.0, D=3.0, T=20),
+            filters.Safeguard((2, 4)),
+            filters.Reconstruction(rank=2, gradients=8, power=1.5),
+        ]
+        chosen = every[case % 5]
+        sizes = [info.max, -info.max, info.max / 3, info.tiny, info.smallest_subnormal, 0, 1, -1, 1e30, -1e-30, 2.01]
+        state = chosen.begin(m, d, np.dtype(dtype))
+        for k in range(1, 8):
+            X = np.concatenate([rng.choice(sizes, (q, d)), rng.uniform(1.7, 2.3, (m - q, d))]).astype(dtype)
+            weights = chosen.weigh(X, **given(X, state, k=k, validation=Clean(np.ones(d), -2.0)))
+            assert np.all(np.isfinite(weights)), (case, chosen)
+            if chosen.eliminates:
+                assert np.all(state["eliminated"][q:] < 0), (case, chosen)
+            else:
+                far = np.abs(X[:q]).max(axis=1) > 1e3
+                assert np.all(weights[:q][far] < 1e-20), (case, chosen)
+
+
 # --- Safeguard -------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +386,8 @@ def test_reconstruction_learns_where_clean_gradients_are() -> None:
         state = finder.begin(6, 10, np.dtype(float))
         weights = finder.weigh(X, **given(X, state, validation=Ways(np.ones(10), 0.0)))
         assert weights.tolist() == [1, 1, 1, 1, 1, 0], rank
+        soft = replace(finder, power=1.0).weigh(np.vstack([X, 1e30 * X[4:5]]), **given(np.vstack([X, X[:1]]), state))
+        assert (soft[4:] < 1e-20).all(), rank  # no attacker chooses the unit in which another is measured
         alone = finder.weigh(X[:5], **given(X[:5], state))  # without the one that shouts
         assert alone.tolist() == [1, 1, 1, 1, 0], rank
 

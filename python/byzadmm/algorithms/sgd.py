@@ -31,9 +31,6 @@ __all__ = ["SGD"]
 # The step that suits MNIST with pixels 0..255.
 _PIXELS = steps.power(1e-4)
 
-# Order of Rule in cpp/include/byzadmm/simulation.hpp.
-
-_RULE = _core.PURPOSES.index("rule")
 #: Of the geometric median: its defaults.
 _TOL, _MAX_ITER = 1e-6, 1000
 

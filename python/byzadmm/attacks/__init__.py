@@ -9,12 +9,14 @@ function
     attack(messages, *, x0, k, byzantine, rng, algorithm) -> (q, d) array
 
 with the honest ``messages`` (m, d) of all workers, the master's ``x0``, the message's index ``k``, the numbers of the
-Byzantine workers, a ``numpy.random.Generator`` for this iteration, and the algorithm's settings. Five attributes are
+Byzantine workers, a ``numpy.random.Generator`` for this iteration, and the algorithm's settings. Six attributes are
 optional. ``sends = "dual"``: the result is ADMM's outgoing dual itself. ``uses_x0 = True``: it compares messages with
 ``x0``, and is refused where they have another length (those of a cyclic code are twice as long). ``sees = "own"``: the
 message of worker j depends on ``messages[j]``, ``x0`` and ``k`` alone. Where the workers are in several processes, such
 an attack is called with NaN in the rows of workers that its process does not hold, and with its own workers in
 ``byzantine``; for any other attack the process computes the messages of all workers itself.
+``asks_defense = True``: it is called with ``defense=`` too, a function of messages (m, d) to the direction (d,) that the
+master would take, filter included, or None.
 
 ``begin(m, d, dtype) -> dict of arrays``: the attack keeps a state from round to round. The arrays are its first state;
 it is then called with a further keyword ``state``, a dict of them, and what it writes there is in it at the next call,

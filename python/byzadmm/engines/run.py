@@ -82,7 +82,7 @@ def lead(
             for worker in np.flatnonzero(master.eliminated == k).tolist():
                 if worker not in known:
                     finite = bool(np.all(np.isfinite(latest[0].messages[worker])))
-                    what = "out_of_range" if finite else "non_finite"
+                    what = "non_finite" if not finite else "out_of_range" if experiment.shrink else "filtered"
                     engine.events.append(Event(k, engine.rank_of(worker), (worker,), what))
             if watch is not None:
                 watch(k - experiment.first_k + 1)

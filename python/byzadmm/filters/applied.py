@@ -62,8 +62,10 @@ def passed(
         return Passed(rows, workers)
     own = _own(state)
     rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _PERTURBATION, 0, k]))
+    shown = rows.view()
+    shown.flags.writeable = False
     made = chosen.lowered(len(gone)).weigh(
-        rows,
+        shown,
         x0=state["x0"].copy(),
         k=k,
         step=step,

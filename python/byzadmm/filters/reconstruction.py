@@ -29,7 +29,8 @@ class Reconstruction(Filter):
     error of another one as ``score``.
 
     The threshold takes no number of Byzantine workers, and excludes somebody whenever errors differ, without any
-    attack too. Messages in the span are not found, however harmful.
+    attack too; a message of enormous error lifts the mean above others that are merely large. Messages in the span are
+    not found, however harmful.
 
     Parameters
     ----------
@@ -100,8 +101,10 @@ class Reconstruction(Filter):
         if np.isnan(state["mean"][0]):
             self._learn(x0, step, state, validation)
         found = reconstruction_lengths(messages, state["mean"], state["basis"])
-        unit = found[np.isfinite(found)].max(initial=0.0) or 1.0  # squares of any size are compared in this unit
-        return _weights((found / unit) ** 2, self.power)
+        if self.power is not None:
+            return _weights(found, 2 * self.power)
+        unit = found[np.isfinite(found)].max(initial=0.0) or 1.0  # squares that vanish in it are below the mean
+        return _weights((found / unit) ** 2, None)
 
     def _learn(self, x0: Array, step: float, state: dict[str, Array], validation: Any) -> None:
         """Mean and principal components of clean gradients along a run of the master's own."""
