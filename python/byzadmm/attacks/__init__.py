@@ -15,8 +15,8 @@ optional. ``sends = "dual"``: the result is ADMM's outgoing dual itself. ``uses_
 message of worker j depends on ``messages[j]``, ``x0`` and ``k`` alone. Where the workers are in several processes, such
 an attack is called with NaN in the rows of workers that its process does not hold, and with its own workers in
 ``byzantine``; for any other attack the process computes the messages of all workers itself.
-``asks_defense = True``: it is called with ``defense=`` too, a function of messages (m, d) to the direction (d,) that the
-master would take, filter included, or None.
+``asks_defense = True``: it is called with ``defense=`` too, a function of messages (m, d) to the direction (d,) that
+the master would take, filter included, or None.
 
 ``begin(m, d, dtype) -> dict of arrays``: the attack keeps a state from round to round. The arrays are its first state;
 it is then called with a further keyword ``state``, a dict of them, and what it writes there is in it at the next call,

@@ -111,10 +111,12 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     >>> catalogue.label_of(SGD(rule="median").describe())
     ('median', 'Median')
     """
-    name = str(algorithm.get("name")).lower()
-    rule = algorithm.get("rule", "mean")
+    kind = str(algorithm.get("name"))
+    name, rule = kind.lower(), algorithm.get("rule", "mean")
     if algorithm.get("ideal"):
         name = "ideal"
+    elif hyphenated(kind) in LABELS and kind != "SGD":
+        return _other_label(hyphenated(kind), algorithm)
     elif rule != "mean":
         name = "+".join(map(str, rule if isinstance(rule, (list, tuple)) else [rule]))
         name = name.replace("_", "-").replace("nearest-neighbor-mixing", "nnm")
@@ -124,6 +126,16 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     more = [part] if part else []
     more += [f"momentum {algorithm['momentum']:g}"] if algorithm.get("momentum") else []
     more += [str(algorithm["variance_reduction"])] if algorithm.get("variance_reduction") else []
+    return name, ", ".join([LABELS.get(name, name), *more])
+
+
+def _other_label(name: str, algorithm: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and label of an algorithm other than SGD, with the rule that it has in place of its usual one."""
+    if algorithm.get("join") == "comparison":
+        name = "cnm"
+    usual = getattr(algorithms()[name].kind, "__dataclass_fields__", {})
+    own = {key: algorithms()[name].fixed.get(key, usual[key].default) for key in ("rule", "join") if key in usual}
+    more = [str(algorithm[key]).replace("_", "-") for key, default in own.items() if algorithm.get(key) != default]
     return name, ", ".join([LABELS.get(name, name), *more])
 
 
