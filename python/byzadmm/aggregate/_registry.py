@@ -32,6 +32,7 @@ class Rule:
     defaults : defaults of the class for keywords that the function requires
     n_out : for a pre-aggregation whose rows are no longer one per worker, ``(n, settings)`` -> number of its rows
     reach : for a pre-aggregation, settings -> how many of its rows one Byzantine row can turn into Byzantine ones
+    signs : whether its result is made of signs, whatever the size of the rows
     """
 
     function: Callable[..., Any]
@@ -41,6 +42,7 @@ class Rule:
     named: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     n_out: Callable[[int, Mapping[str, Any]], int] | None = None
+    signs: bool = False
     reach: Callable[[Mapping[str, Any]], int] = lambda settings: 1
 
 

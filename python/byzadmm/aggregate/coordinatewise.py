@@ -171,7 +171,7 @@ def trimmed_mean(
     return call.result()
 
 
-@register("SignMajority", max_f=minority)
+@register("SignMajority", max_f=minority, signs=True)
 def sign_majority(
     X: Any, *, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from byzadmm import aggregate, aggregators, losses, partition, redundancy, steps
 from byzadmm import attacks as _attacks
 from byzadmm import filters as _filters
+from byzadmm.aggregate import _registry
 from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Algorithm, Newton, OneRound, PerturbedGD
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "links",
     "options",
     "rules",
+    "suited_step",
 ]
 
 #: In the place of a default: the setting has none and must be given.
@@ -222,9 +224,9 @@ _ALGORITHMS = {
         "Newton (CNM)",
         (),
         (),
-        lambda preset: Newton("comparison"),
+        lambda preset: Newton("comparison", step=0.5),
         (),
-        fixed={"join": "comparison"},
+        fixed={"join": "comparison", "step": 0.5},
         about="Newton's method; messages are compared with what the master's own samples give.",
         own=("c", "cg_iterations", "cg_tol"),
     ),
@@ -269,11 +271,18 @@ def _with_rule(name: str, entry: Entry) -> AlgorithmEntry:
         label,
         ("step", *(["f"] if "f" in entry.settings else [])),
         _MASTER,
-        lambda preset: SGD(step=preset.step, rule=rule),
+        lambda preset: SGD(step=suited_step(rule, preset), rule=rule),
         style=style,
         fixed={"rule": rule},
         about=f"SGD with this rule. {entry.about}",
     )
+
+
+def suited_step(rule: Any, preset: Preset) -> steps.Step:
+    """The step of SGD with this rule; one that gives signs has the step of signs."""
+    last = aggregators.make(rule).links[-1]
+    signs = isinstance(last, aggregators.Aggregator) and _registry.RULES[last.rule].signs
+    return preset.sign_step if signs else preset.step
 
 
 def _with_part(setting: str, entry: Entry, optional: tuple[str, ...]) -> AlgorithmEntry:

@@ -46,6 +46,11 @@ class Preset:
     scale: float | str | None = None
     iterations: int = 1000
 
+    @property
+    def sign_step(self) -> steps.Step:
+        """Of SGD with a rule that gives signs: that of other rules times RSA's ``lam``, the size of a gradient here."""
+        return steps.power(self.step(1) * self.rsa.lam)
+
     def ranges(self) -> dict[str, tuple[float, float]]:
         """From a tenth of these settings to ten times them: where a search looks for real targets and networks.
 

@@ -23,6 +23,7 @@ from byzadmm.catalogue.entries import (
     filters,
     hyphenated,
     links,
+    suited_step,
 )
 from byzadmm.catalogue.own import own_entry, split_own
 from byzadmm.catalogue.presets import Preset
@@ -312,7 +313,7 @@ def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any]
     if head in chained:
         rule, f = make_rule(name, given.get("f", q))
         kept = {key: given[key] for key in table["sgd"].settings if key in given and key not in ("rule", "f")}
-        return SGD(**{"step": preset.step, "rule": rule, "f": f, **kept})
+        return SGD(**{"step": suited_step(rule, preset), "rule": rule, "f": f, **kept})
     if head in filters() or head in codes():
         setting, make = ("filter", make_filter) if head in filters() else ("coding", make_coding)
         given[setting] = make(name, q)

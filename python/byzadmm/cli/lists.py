@@ -58,11 +58,18 @@ def _list_algorithms() -> list[dict[str, str]]:
     return [
         {
             "name": name,
-            "settings": "those of sgd" if name in of_sgd else ", ".join(entry.settings).replace("_", "-"),
+            "settings": "those of sgd" if name in of_sgd else _settings_of(entry),
             "about": entry.about,
         }
         for name, entry in own.items()
     ]
+
+
+def _settings_of(entry: catalogue.AlgorithmEntry) -> str:
+    """Options, and what text may give after the name."""
+    options = ", ".join(entry.settings).replace("_", "-")
+    own = ", ".join(f"{name}=" for name in entry.own if name not in entry.settings)
+    return ", ".join(filter(None, [options, own]))
 
 
 def _list_attacks() -> list[dict[str, str]]:
