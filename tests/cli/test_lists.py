@@ -55,13 +55,14 @@ def test_data_refuses(refused, words, message):
     assert refused("data", *words) == message
 
 
-@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "figures"])
+@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "filters", "codes", "figures"])
 def test_list(call, figures, what):
     ended = call("list", what)
     assert ended.code == 0
     assert fits(ended.out)
     names = [row["name"] for row in json.loads(call("list", what, "--json").out)]
     expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
+    expected |= {"filters": "zeno", "codes": "cyclic"}
     assert expected[what] in names
     assert set(names) <= set(rows_of(ended.out))
 
@@ -83,7 +84,8 @@ def test_list_of_rules(call):
 
 
 def test_list_refuses(refused):
-    assert refused("list", "clouds") == "list: expected one of algorithms, attacks, rules, figures; got 'clouds'"
+    known = "algorithms, attacks, rules, filters, codes, figures"
+    assert refused("list", "clouds") == f"list: expected one of {known}; got 'clouds'"
 
 
 def test_info(call, monkeypatch):

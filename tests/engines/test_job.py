@@ -79,7 +79,7 @@ def test_a_worker_without_a_master_leaves(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_message_beyond_the_limit_of_mpi_is_refused() -> None:
     settings = {"algorithm": ADMM(), "loss": losses.Quadratic(np.ones((4, 1)), np.ones((4, 1)))}
     experiment = Experiment(None, None, **settings)
-    experiment.d = 2**28
+    experiment.d = experiment.length = 2**28
     ranks = Channels(FAKE, Comm(), 2, True)
     with pytest.raises(ValueError, match="mpi: 4294967296 bytes from one rank are too many for a message"):
         MasterEngine(ranks, experiment, 0, 1.0)

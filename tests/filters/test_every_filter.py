@@ -202,7 +202,7 @@ def test_the_picture_of_weights(tmp_path: Path) -> None:
     assert (tmp_path / "weights.png").stat().st_size > 5000
     assert [line.get_label() for line in ax.get_lines()] == ["regular workers", "Byzantine workers"]
     np.testing.assert_array_equal(ax.get_lines()[1].get_ydata(), run.weights["byzantine"])  # type: ignore[index]
-    assert ax.get_title() == "SGD, FLTrust"
+    assert ax.get_title() == "FLTrust"
     with pytest.raises(ValueError, match="weights: expected a run with a filter, got one without"):
         simulate(data, parts, algorithm=SGD(step=STEP), iterations=1).plot_weights()
 

@@ -34,7 +34,7 @@ STEP = steps.constant(0.1)
         (lambda: RSA(step=STEP, master_step=STEP, worker_step=STEP), ValueError, "RSA: expected either step, or"),
         (lambda: RSA(step=0.1), TypeError, "master_step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: RSA(master_step=STEP, worker_step=1), TypeError, "worker_step: expected a step size"),  # type: ignore[arg-type]
-        (lambda: SGD(rule="krumm"), ValueError, "rule: expected one of mean, median, trimmed_mean, geometric_median"),
+        (lambda: SGD(rule="krumm"), ValueError, "rule: expected one of mean, median, trimmed_mean, sign_majority"),
         (lambda: SGD(rule=3), TypeError, "rule: expected a name or a callable, got int"),  # type: ignore[arg-type]
         (lambda: SGD(step=0.1), TypeError, "step: expected a step size of byzadmm.steps"),  # type: ignore[arg-type]
         (lambda: SGD(ideal="no"), TypeError, "ideal: expected True or False, got str"),  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -77,6 +77,7 @@ class Attack:
         rng: np.random.Generator | None = None,
         algorithm: Any = None,
         state: dict[str, Array] | None = None,
+        defense: Callable[[Array], Array] | None = None,
     ) -> Array:
         """Forged messages: the protocol of a custom attack, or from the honest rows alone, ``SignFlip()(X)``.
 
@@ -98,6 +99,8 @@ class Attack:
             The algorithm in use; by default ``lam`` and ``beta`` are 1, and the master takes the mean.
         state : dict of arrays, optional
             Of an attack with ``begin``: what it keeps from round to round, changed in place.
+        defense : callable, optional
+            Of an attack with ``asks_defense``: what the master would make of messages.
 
         Returns
         -------
@@ -114,6 +117,10 @@ class Attack:
             if not hasattr(self, "begin"):
                 raise TypeError(f"state: {type(self).__name__} keeps none")
             about["state"] = state
+        if defense is not None:
+            if not self.asks_defense:
+                raise TypeError(f"defense: {type(self).__name__} does not ask for it")
+            about["defense"] = defense
         made = self._forge(messages, byzantine=attackers, **about)
         return made[:1] if len(messages) > rows else made
 
