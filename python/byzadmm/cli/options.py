@@ -124,7 +124,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules",
+        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules and field",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")

@@ -40,8 +40,8 @@ VARIANTS = (
     *("fig1a-std100", "fig1b-std100", "fig2a-long"),
     *("fig1b-standard", "fig2b-standard", "fig4b-standard", "fig5b-standard"),
 )
-#: The panels that come with the package: all of the above, and the rules under every attack.
-FIGURES = (*PAPER, *VARIANTS, "rules")
+#: The panels that come with the package: all of the above, and heat maps of rules and of whole systems under attacks.
+FIGURES = (*PAPER, *VARIANTS, "rules", "field")
 
 #: How the settings of a curve were found -> what that is called. A name that ends with "-blind" or "-tuned" says it.
 READINGS = {"printed": "printed parameters", "blind": "tuned without attack", "tuned": "tuned under attack"}
