@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, PerturbedGD, aggregators, attacks, simulate, steps
+from byzadmm import SGD, PerturbedGD, aggregators, attacks, datasets, partition, simulate, steps
 from support.arrays import same_bits
 from support.runs import M, Q, experiment, quadratic
 
@@ -164,3 +164,16 @@ def test_illegal_f_and_declared_f() -> None:
     assert settings(rule=aggregators.Krum(f=0)).declaring(2).rule == aggregators.Krum(f=2)
     with pytest.raises(ValueError, match="krum: f=7 is too large for n=7 workers; at most 2"):
         simulate(None, None, loss=quadratic(), algorithm=pgd.declaring(M), iterations=1)
+
+
+def test_digits_under_attack() -> None:
+    """A convex loss: descent with full gradients, trials at the end that find no way down, and rest."""
+    data = datasets.load("digits")
+    parts = partition.iid(data.train_y, 10, seed=0)
+    pgd = PerturbedGD("trimmed_mean", steps.constant(2.0), eps=0.05, radius=0.1, escape=0.2, rounds=2, length=5, f=3)
+    given = {"attack": attacks.SignFlip(), "n_byzantine": 3, "rho": 0.1, "iterations": 150}
+    run = simulate(data, parts, algorithm=pgd, record="trajectory", eval_every=10, **given)
+    plain = simulate(data, parts, algorithm=SGD(step=steps.constant(2.0)), **given)
+    assert run.accuracy[-1] > 0.85 > plain.accuracy[-1]
+    assert run.trajectory is not None
+    assert np.array_equal(run.trajectory["x0"][-1], run.trajectory["x0"][-3])  # at rest
