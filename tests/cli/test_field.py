@@ -9,7 +9,7 @@ import pytest
 from byzadmm import catalogue, compare, filters, redundancy
 from byzadmm.catalogue import make_algorithm
 
-NAMED = [*filters.REGISTRY, "cyclic:f=2", "repetition:r=5", "svrg:batch=8,inner=4", "newton:cg_iterations=5", "cnm:c=2"]
+NAMED = [*filters.REGISTRY, "cyclic:f=2", "repetition:r=5", "svrg:batch=8,inner=4", "newton:cg-iterations=5", "cnm:c=2"]
 NAMED += ["one-round:rule=trimmed-mean", "perturbed-gd", "krum --filter"]
 
 
