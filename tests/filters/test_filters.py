@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, _core, attacks, filters, simulate, steps
+from byzadmm import SGD, _core, aggregators, attacks, filters, losses, simulate, steps
 from byzadmm import reference as ref
 from byzadmm._internal.lengths import lengths
 from byzadmm.filters.reconstruction import reconstruction_lengths
@@ -443,3 +443,24 @@ def test_reconstruction_weighs_errors() -> None:
 def test_settings_are_checked(make: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_f_is_lowered_by_messages_that_are_absent_alone() -> None:
+    """Safeguard hears those that it eliminates once more, ByzantineSGD does not: the rule tolerates those it hears."""
+    loss = losses.Quadratic(np.ones(9), np.linspace(1.8, 2.2, 9)[:, None])
+    strict = filters.ByzantineSGD(V=1.0, T=50, scale="good")
+    for chosen, sent, gone in ((filters.Safeguard(5, 0.5), [-1e6] * 4, 4), (strict, [-1e6, -1e6, -3.5, -3.5], 2)):
+        for rule in ("trimmed_mean", [aggregators.Bucketing(s=1, rng=0), aggregators.TrMean(f=4)]):
+            sgd = SGD(rule=rule, f=4, filter=chosen, step=steps.constant(1.0))
+            run = simulate(
+                None,
+                None,
+                loss=loss,
+                algorithm=sgd,
+                attack=lambda messages, sent=sent, **_: np.array(sent)[:, None],
+                byzantine=range(4),
+                rho=0.0,
+                iterations=1,
+            )
+            assert len(run.eliminated) == gone, (chosen, rule)
+            assert 2.0 <= run.x0[0] <= 2.2001, (chosen, rule, run.x0)  # the models of the regular workers

@@ -59,12 +59,13 @@ def joined(
     k: int,
     exchange: int = 0,
     *,
-    excluded: int = 0,
+    absent: int | None = None,
 ) -> Array | None:
     """What ``chain`` makes of the messages of round ``k``, (d,); None if they are too few for it.
 
-    ``f`` is lowered by the number of workers that are eliminated or, in this round, ``excluded``. Rules that draw do so
-    anew in each ``exchange``. An entry "center" of the state is where centered clipping starts, and its result.
+    ``f`` is lowered by the number of Byzantine workers that are ``absent`` from the messages, by default those that are
+    eliminated. Rules that draw do so anew in each ``exchange``. An entry "center" of the state is where centered
+    clipping starts, and its result.
     """
     if not len(heard.rows):
         return None
@@ -72,7 +73,7 @@ def joined(
     made = chain.in_training(
         heard.rows,
         workers=heard.workers,
-        eliminated=excluded + eliminated(run, state, k),
+        eliminated=eliminated(run, state, k) if absent is None else absent,
         rng=draws(run, k, exchange),
         center=None if center is None or np.isnan(center[0]) else center,
         threads=run.threads,

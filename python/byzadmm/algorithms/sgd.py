@@ -259,10 +259,10 @@ class SGD(Algorithm):
 
     def _direction(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
         """The rule's result for the gradients that pass the filter; zero if they are too few for the rule."""
-        weights, excluded = None, 0
+        weights, absent = None, eliminated(run, state, k)  # whom the filter eliminates now may still be heard now
         if self.filter is not None:
             rows, workers, weights, excluded = applied.passed(self.filter, run, state, *heard, k, alpha)
-            heard = Heard(rows, workers)
+            heard, absent = Heard(rows, workers), absent + excluded
         rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
         if not len(rows):
@@ -272,12 +272,12 @@ class SGD(Algorithm):
         elif self.rule == "median":
             _core.median(rows, out, "mid", None, threads)
         elif self.rule == "trimmed_mean":
-            f = min(max(self.f - eliminated(run, state, k) - excluded, 0), (len(rows) - 1) // 2)
+            f = min(max(self.f - absent, 0), (len(rows) - 1) // 2)
             _core.trimmed_mean(rows, out, f, None, threads)
         elif self.rule == "geometric_median":
             _core.geometric_median(rows, out, None, _TOL, _MAX_ITER, None, threads)
         else:
-            made = joined(self.chain(), run, state, heard, k, excluded=excluded)
+            made = joined(self.chain(), run, state, heard, k, absent=absent)
             return out if made is None else made
         return out
 
