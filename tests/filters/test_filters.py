@@ -264,6 +264,18 @@ def test_messages_that_are_missing_eliminate_nobody() -> None:
         assert weights.tolist() == [0, 1, 1, 1], guard
 
 
+def test_a_missing_message_does_not_count_with_a_forged_one() -> None:
+    """A regular worker is silent in the first round, when nobody knows whom to trust, and the first is an attacker."""
+    X = np.array([[1e300], [-1e300], [1.0], [1.0], [1.0], [1.0]])
+    for guard in (filters.ByzantineSGD(V=math.inf, T_B=5.0), filters.Safeguard(50, 4.0)):
+        state = guard.begin(6, 1, np.dtype(float))
+        for k in (1, 2, 3):
+            there = np.arange(6 if k > 1 else 5)
+            guard.weigh(X[there], **given(X[there], state, k=k, workers=there))
+        assert np.all(state["eliminated"][:2] > 0), guard
+        assert np.all(state["eliminated"][2:] == -1), guard
+
+
 def test_a_minority_of_any_size_eliminates_no_regular_worker_and_passes_no_distance() -> None:
     rng = np.random.default_rng(9)
     for case in range(150):

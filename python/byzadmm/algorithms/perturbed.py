@@ -153,7 +153,7 @@ class PerturbedGD(Algorithm):
         if self.escape <= way < np.inf:
             state["x0"][:] = state["trial"]
             state["trials"][:] = DESCENT, 0, 0
-        elif taken + 1 < self.length:
+        elif taken + 1 < self.length and np.isfinite(state["trial"]).all():  # workers cannot answer others
             state["trials"][2] += 1
         elif trial < self.rounds:
             self._try(run, state, trial + 1, k)
