@@ -174,15 +174,19 @@ def make(rule: Any, *, f: int = 0) -> Chain:
     >>> aggregators.make("nnm+median", f=1)([[0.0], [2.0], [50.0]]).tolist()
     [1.0]
     """
-    declared = check_int(f, "f", low=0)
+    return Chain(tuple(links_of(rule if isinstance(rule, (list, tuple)) else [rule], check_int(f, "f", low=0))))
+
+
+def links_of(parts: Sequence[Any], f: int = 0) -> list[Any]:
+    """The links of names, objects, functions and chains that follow each other, as :func:`make` puts them together."""
     links: list[Any] = []
-    for part in rule if isinstance(rule, (list, tuple)) else [rule]:
+    for part in parts:
         if isinstance(part, str):
             for name in part.split("+"):
-                links.append(_named(name, declared * reach(links)))
+                links.append(_named(name, f * reach(links)))
         else:
             links += part.links if isinstance(part, Chain) else [part]
-    return Chain(tuple(links))
+    return links
 
 
 def reach(links: Sequence[Any]) -> int:
