@@ -476,3 +476,26 @@ def test_f_is_lowered_by_messages_that_are_absent_alone() -> None:
             )
             assert len(run.eliminated) == gone, (chosen, rule)
             assert 2.0 <= run.x0[0] <= 2.2001, (chosen, rule, run.x0)  # the models of the regular workers
+
+
+class OwnRow(filters.Filter):
+    """Keeps messages shorter than 5, and adds -2 as a message of the master."""
+
+    def weigh(self, messages: Array, **_: Any) -> Array:
+        return np.where(np.abs(messages[:, 0]) < 5, 1.0, 0.0)
+
+    def adjusted(self, rows: Array, weights: Array, **_: Any) -> tuple[Array, Array]:
+        return np.append(rows, [[-2.0]], axis=0), np.append(weights, 1.0)
+
+
+def test_settings_of_workers_beside_a_row_that_the_filter_adds() -> None:
+    loss = losses.Quadratic(np.ones(4), [[9.0], [2.0], [-9.0], [2.2]])  # workers 1 and 3 pass
+    for rule, wanted in (
+        ([aggregators.MoNNA(f=1, pivot=3)], 6.2 / 3),  # f is lowered to 0: the mean of 2, 2.2 and 2
+        ([aggregators.MoNNA(f=1, pivot=0)], 0.0),  # it is excluded, and nothing moves
+        ([aggregators.TrMean(f=0, weights=[0.0, 6.0, 0.0, 2.0])], (6 * 2.0 + 2 * 2.2 + 2 * 2.0) / 10),
+        ([aggregators.Bucketing(s=2, permutation=[3, 2, 1, 0]), aggregators.TrMean(f=0)], (2.1 + 2.0) / 2),
+    ):
+        sgd = SGD(rule=rule, filter=OwnRow(), step=steps.constant(1.0))
+        run = simulate(None, None, loss=loss, algorithm=sgd, n_byzantine=0, rho=0.0, iterations=1, dtype="float64")
+        np.testing.assert_allclose(run.x0, wanted, rtol=1e-12, err_msg=str(rule))
