@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, _core, attacks, filters, simulate, steps
+from byzadmm import SGD, _core, aggregators, attacks, filters, losses, simulate, steps
 from byzadmm import reference as ref
 from byzadmm._internal.lengths import lengths
 from byzadmm.filters.reconstruction import reconstruction_lengths
@@ -264,6 +264,18 @@ def test_messages_that_are_missing_eliminate_nobody() -> None:
         assert weights.tolist() == [0, 1, 1, 1], guard
 
 
+def test_a_missing_message_does_not_count_with_a_forged_one() -> None:
+    """A regular worker is silent in the first round, when nobody knows whom to trust, and the first is an attacker."""
+    X = np.array([[1e300], [-1e300], [1.0], [1.0], [1.0], [1.0]])
+    for guard in (filters.ByzantineSGD(V=math.inf, T_B=5.0), filters.Safeguard(50, 4.0)):
+        state = guard.begin(6, 1, np.dtype(float))
+        for k in (1, 2, 3):
+            there = np.arange(6 if k > 1 else 5)
+            guard.weigh(X[there], **given(X[there], state, k=k, workers=there))
+        assert np.all(state["eliminated"][:2] > 0), guard
+        assert np.all(state["eliminated"][2:] == -1), guard
+
+
 def test_a_minority_of_any_size_eliminates_no_regular_worker_and_passes_no_distance() -> None:
     rng = np.random.default_rng(9)
     for case in range(150):
@@ -443,3 +455,47 @@ def test_reconstruction_weighs_errors() -> None:
 def test_settings_are_checked(make: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_f_is_lowered_by_messages_that_are_absent_alone() -> None:
+    """Safeguard hears those that it eliminates once more, ByzantineSGD does not: the rule tolerates those it hears."""
+    loss = losses.Quadratic(np.ones(9), np.linspace(1.8, 2.2, 9)[:, None])
+    strict = filters.ByzantineSGD(V=1.0, T=50, scale="good")
+    for chosen, sent, gone in ((filters.Safeguard(5, 0.5), [-1e6] * 4, 4), (strict, [-1e6, -1e6, -3.5, -3.5], 2)):
+        for rule in ("trimmed_mean", [aggregators.Bucketing(s=1, rng=0), aggregators.TrMean(f=4)]):
+            sgd = SGD(rule=rule, f=4, filter=chosen, step=steps.constant(1.0))
+            run = simulate(
+                None,
+                None,
+                loss=loss,
+                algorithm=sgd,
+                attack=lambda messages, sent=sent, **_: np.array(sent)[:, None],
+                byzantine=range(4),
+                rho=0.0,
+                iterations=1,
+            )
+            assert len(run.eliminated) == gone, (chosen, rule)
+            assert 2.0 <= run.x0[0] <= 2.2001, (chosen, rule, run.x0)  # the models of the regular workers
+
+
+class OwnRow(filters.Filter):
+    """Keeps messages shorter than 5, and adds -2 as a message of the master."""
+
+    def weigh(self, messages: Array, **_: Any) -> Array:
+        return np.where(np.abs(messages[:, 0]) < 5, 1.0, 0.0)
+
+    def adjusted(self, rows: Array, weights: Array, **_: Any) -> tuple[Array, Array]:
+        return np.append(rows, [[-2.0]], axis=0), np.append(weights, 1.0)
+
+
+def test_settings_of_workers_beside_a_row_that_the_filter_adds() -> None:
+    loss = losses.Quadratic(np.ones(4), [[9.0], [2.0], [-9.0], [2.2]])  # workers 1 and 3 pass
+    for rule, wanted in (
+        ([aggregators.MoNNA(f=1, pivot=3)], 6.2 / 3),  # f is lowered to 0: the mean of 2, 2.2 and 2
+        ([aggregators.MoNNA(f=1, pivot=0)], 0.0),  # it is excluded, and nothing moves
+        ([aggregators.TrMean(f=0, weights=[0.0, 6.0, 0.0, 2.0])], (6 * 2.0 + 2 * 2.2 + 2 * 2.0) / 10),
+        ([aggregators.Bucketing(s=2, permutation=[3, 2, 1, 0]), aggregators.TrMean(f=0)], (2.1 + 2.0) / 2),
+    ):
+        sgd = SGD(rule=rule, filter=OwnRow(), step=steps.constant(1.0))
+        run = simulate(None, None, loss=loss, algorithm=sgd, n_byzantine=0, rho=0.0, iterations=1, dtype="float64")
+        np.testing.assert_allclose(run.x0, wanted, rtol=1e-12, err_msg=str(rule))

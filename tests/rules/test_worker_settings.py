@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, aggregate, attacks, datasets, partition, simulate, simulate_many, steps
+from byzadmm import SGD, PerturbedGD, aggregate, attacks, datasets, partition, simulate, simulate_many, steps
 from byzadmm.aggregators import ARC, NNM, Bucketing, Chain, DnC, Krum, MoNNA, Resampling, TrMean, make
+from byzadmm.algorithms import OneRound
 from byzadmm.catalogue import PRESETS, make_algorithm, make_rule
 from byzadmm.results import Result
 from byzadmm.training.master import Master
@@ -73,8 +74,12 @@ def test_rules_of_the_command_line_know_what_resampling_does_to_f() -> None:
     assert make_rule("resampling:s=3+krum:f=2", 1) == ((Resampling(s=3), Krum(f=2)), 0)
     made = make_algorithm("resampling:s=3+nnm+median", PRESETS["digits"], 2)
     assert made.combination().links[1] == NNM(f=6)
-    undeclared = SGD(rule=[Resampling(s=3), Krum(f=0)]).declaring(2)
-    assert undeclared.chain().links == (Resampling(s=3), Krum(f=6))
+    pgd = PerturbedGD("median", steps.constant(1.0), eps=0.1, radius=0.1, escape=0.1)
+    for algorithm in (SGD(), OneRound(), pgd):
+        for rule in ([Resampling(s=2), Krum(f=0)], ["resampling", Krum(f=0)], Chain([Resampling(s=2), Krum(f=0)])):
+            undeclared = algorithm.changed(rule=rule).declaring(2)
+            assert undeclared.combination().links == (Resampling(s=2), Krum(f=4)), (algorithm, rule)
+        assert algorithm.changed(rule=Krum(f=0)).declaring(2).combination().links == (Krum(f=2),), algorithm
 
 
 # --- the pivot --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byzadmm import SGD, PerturbedGD, aggregators, attacks, datasets, partition, simulate, steps
+from byzadmm import SGD, PerturbedGD, aggregators, attacks, datasets, losses, partition, simulate, steps
 from support.arrays import same_bits
 from support.runs import M, Q, experiment, quadratic
 
@@ -116,6 +116,15 @@ def test_without_an_escape_it_rests() -> None:
         np.testing.assert_allclose(away, away[0] * 0.8 ** np.arange(4), rtol=1e-12)
         assert 0 < away[0] < 0.4
     assert len({loss.asked[1 + 4 * trial][0] for trial in range(3)}) == 3
+
+
+def test_a_trial_that_diverges_ends_and_eliminates_nobody() -> None:
+    """At a point that is not finite regular workers have no gradient to send."""
+    pgd = settings(step=steps.constant(1e200), radius=1.0, escape=1e300, rounds=2, length=9)
+    steep = losses.Quadratic([1e50] * 3, [[0.0]] * 3)
+    run = simulate(None, None, loss=steep, algorithm=pgd, rho=0.0, iterations=20, dtype="float64")
+    assert run.eliminated == {}
+    assert run.x0.tolist() == [0.0]
 
 
 def test_a_way_that_is_long_enough_is_an_escape() -> None:

@@ -110,8 +110,9 @@ class Chain:
 
         ``f`` is lowered by the number of rows that eliminated workers would have changed, and to the largest that is
         legal for the rows that came. A link with ``rng=None`` takes ``rng``, one with ``center=None`` takes ``center``.
-        Weights, a pivot and a permutation are those of the ``workers`` whose messages the rows are. None: too few rows
-        for the rule, none with a positive weight, or none of the pivot.
+        Weights, a pivot and a permutation are those of the ``workers`` whose messages the rows are. Worker -1 is the
+        master: its row has the mean of the weights, and comes last in a permutation. None: too few rows for the rule,
+        none with a positive weight, or none of the pivot.
         """
         drawn = {"rng": rng, "center": center}
         for place, link in enumerate(self.links):
@@ -135,7 +136,8 @@ class Chain:
                     changes["neighbors"] = min(settings["neighbors"], n - f - 1)
             changes |= {key: value for key, value in drawn.items() if key in settings and settings[key] is None}
             if settings.get("weights") is not None and len(workers) == n:
-                changes["weights"] = weights = as_float(settings["weights"], "weights")[workers]
+                own = as_float(settings["weights"], "weights")
+                changes["weights"] = weights = np.where(workers >= 0, own[workers], own.mean())
                 if not np.any(weights > 0):
                     return None
             if "pivot" in settings and len(workers) == n:
@@ -144,7 +146,8 @@ class Chain:
                 changes["pivot"] = int(np.flatnonzero(workers == settings["pivot"])[0])
             if settings.get("permutation") is not None and len(workers) == n:
                 place_of = {int(worker): row for row, worker in enumerate(workers)}
-                changes["permutation"] = [place_of[w] for w in settings["permutation"] if w in place_of]
+                order = [place_of[w] for w in settings["permutation"] if w in place_of]
+                changes["permutation"] = order + np.flatnonzero(workers < 0).tolist()
             X = replace(link, **changes)(X, threads=threads)
         return X
 
@@ -174,15 +177,19 @@ def make(rule: Any, *, f: int = 0) -> Chain:
     >>> aggregators.make("nnm+median", f=1)([[0.0], [2.0], [50.0]]).tolist()
     [1.0]
     """
-    declared = check_int(f, "f", low=0)
+    return Chain(tuple(links_of(rule if isinstance(rule, (list, tuple)) else [rule], check_int(f, "f", low=0))))
+
+
+def links_of(parts: Sequence[Any], f: int = 0) -> list[Any]:
+    """The links of names, objects, functions and chains that follow each other, as :func:`make` puts them together."""
     links: list[Any] = []
-    for part in rule if isinstance(rule, (list, tuple)) else [rule]:
+    for part in parts:
         if isinstance(part, str):
             for name in part.split("+"):
-                links.append(_named(name, declared * reach(links)))
+                links.append(_named(name, f * reach(links)))
         else:
             links += part.links if isinstance(part, Chain) else [part]
-    return Chain(tuple(links))
+    return links
 
 
 def reach(links: Sequence[Any]) -> int:

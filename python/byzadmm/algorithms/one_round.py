@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from byzadmm import aggregators
 from byzadmm._internal.arrays import Array, checked_vector
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.algorithms.base import Algorithm, Heard, State
-from byzadmm.algorithms.joining import declared, joined, rule_of
+from byzadmm.algorithms.base import Heard, State
+from byzadmm.algorithms.joining import ByRule, joined
 from byzadmm.algorithms.newton import conjugate_gradients
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ _HALVINGS = 30  # of a step that does not shorten the gradient
 
 
 @dataclass(frozen=True)
-class OneRound(Algorithm):
+class OneRound(ByRule):
     """The minimizers of the workers' own losses, combined by a rule: one exchange, and nothing is learned after it.
 
     ``x_i = argmin F_i(x) + rho/2 ||x||^2`` on all samples of worker i, ``x0 = rule(x_1, ..., x_m)``. The minimizers
@@ -64,29 +62,13 @@ class OneRound(Algorithm):
     message: ClassVar[str] = "primal"
 
     def __post_init__(self) -> None:
-        if isinstance(self.rule, list):
-            object.__setattr__(self, "rule", tuple(self.rule))
-        rule_of(self.rule, self.f)
+        self.check_rule()
         check_int(self.newton_steps, "newton_steps", low=1)
         check_real(self.tol, "tol", low=0.0)
-
-    @cached_property
-    def _chain(self) -> aggregators.Chain:
-        return rule_of(self.rule, self.f)
-
-    def combination(self) -> aggregators.Chain:
-        """The rule."""
-        return self._chain
 
     @property
     def needs(self) -> tuple[str, ...]:
         return ("full_gradient", "hessian_product")
-
-    def check(self, n: int, workers: int | None = None) -> None:
-        self._chain.check(n, workers)
-
-    def declaring(self, f: int) -> OneRound:
-        return replace(self, rule=declared(self.rule, f), f=self.f or f)
 
     def worker_state(self, group: Group) -> State:
         return {"x": group.models(), "minimized": np.zeros(len(group.workers), np.bool_)}
@@ -100,7 +82,7 @@ class OneRound(Algorithm):
         return messages
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
-        made = joined(self._chain, run, state, heard, k)
+        made = joined(self.combination(), run, state, heard, k)
         if made is not None:
             state["x0"][:] = made
 

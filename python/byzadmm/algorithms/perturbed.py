@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from byzadmm import _core, aggregators, steps
+from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array
-from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.algorithms.base import Algorithm, Heard, State
-from byzadmm.algorithms.joining import declared, joined, rule_of
+from byzadmm.algorithms.base import Heard, State
+from byzadmm.algorithms.joining import ByRule, joined
 
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
@@ -30,7 +28,7 @@ DESCENT, ESCAPE, END = range(3)
 
 
 @dataclass(frozen=True)
-class PerturbedGD(Algorithm):
+class PerturbedGD(ByRule):
     """Gradient descent with a rule, which tests every point with a small gradient for ways down around it.
 
     With ``g(x) = rule(full local gradients at x) + rho x``: while ``||g(x0)|| > eps``, ``x0 <- x0 - a g(x0)``. Else up
@@ -85,32 +83,16 @@ class PerturbedGD(Algorithm):
 
     def __post_init__(self) -> None:
         steps.check_step(self.step, "step")
-        if isinstance(self.rule, list):
-            object.__setattr__(self, "rule", tuple(self.rule))
-        rule_of(self.rule, self.f)
+        self.check_rule()
         check_real(self.eps, "eps", low=0.0)
         check_real(self.radius, "radius", low=0.0, strict=True)
         check_real(self.escape, "escape", low=0.0, strict=True)
         check_int(self.rounds, "rounds", low=1)
         check_int(self.length, "length", low=1)
 
-    @cached_property
-    def _chain(self) -> aggregators.Chain:
-        return rule_of(self.rule, self.f)
-
-    def combination(self) -> aggregators.Chain:
-        """The rule."""
-        return self._chain
-
     @property
     def needs(self) -> tuple[str, ...]:
         return ("full_gradient",)
-
-    def check(self, n: int, workers: int | None = None) -> None:
-        self._chain.check(n, workers)
-
-    def declaring(self, f: int) -> PerturbedGD:
-        return replace(self, rule=declared(self.rule, f), f=self.f or f)
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         check_real(self.radius, "radius", low=0.0, strict=True, dtype=dtype)
@@ -131,7 +113,7 @@ class PerturbedGD(Algorithm):
 
     def update(self, run: Experiment, state: State, heard: Heard, k: int) -> None:
         phase = int(state["trials"][0])
-        made = None if phase == END else joined(self._chain, run, state, heard, k)
+        made = None if phase == END else joined(self.combination(), run, state, heard, k)
         if made is None:
             return
         at, alpha = self.point(state), steps.at(self.step, "step", k, run.dtype)
@@ -153,7 +135,7 @@ class PerturbedGD(Algorithm):
         if self.escape <= way < np.inf:
             state["x0"][:] = state["trial"]
             state["trials"][:] = DESCENT, 0, 0
-        elif taken + 1 < self.length:
+        elif taken + 1 < self.length and np.isfinite(state["trial"]).all():  # workers cannot answer others
             state["trials"][2] += 1
         elif trial < self.rounds:
             self._try(run, state, trial + 1, k)
@@ -169,11 +151,6 @@ class PerturbedGD(Algorithm):
         state["drawn"][:] = state["x0"].astype(np.float64) + (self.radius * share / _norm(normal)) * normal
         state["trial"][:] = state["drawn"]
         state["trials"][:] = ESCAPE, trial, 0
-
-    def describe(self) -> dict[str, Any]:
-        if isinstance(self.rule, aggregators.Chain):
-            return super().describe() | {"rule": describe(self.rule.links)}
-        return super().describe()
 
 
 def _norm(v: Array) -> float:

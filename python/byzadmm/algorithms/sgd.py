@@ -16,7 +16,7 @@ from byzadmm._internal.validation import check_choice, check_real
 from byzadmm.algorithms import lsvrg
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.coded import coded_messages, decoded_mean
-from byzadmm.algorithms.joining import draws, eliminated, joined
+from byzadmm.algorithms.joining import declared, draws, eliminated, joined, rule_of
 from byzadmm.algorithms.saga import Saga
 from byzadmm.filters import applied
 from byzadmm.redundancy.base import Code, check_code
@@ -103,8 +103,6 @@ class SGD(Algorithm):
             object.__setattr__(
                 self, "rule", "+".join(link.rule for link in links if isinstance(link, aggregators.Aggregator))
             )
-        if any(isinstance(getattr(link, "rng", None), np.random.Generator) for link in links):
-            raise ValueError("rule: a generator cannot be resumed; leave rng out, and the run draws for every round")
         if not isinstance(self.ideal, (bool, np.bool_)):
             raise TypeError(f"ideal: expected True or False, got {type(self.ideal).__name__}")
         if not 0 <= check_real(self.momentum, "momentum") < 1:
@@ -142,7 +140,7 @@ class SGD(Algorithm):
 
     @cached_property
     def _chain(self) -> aggregators.Chain:
-        return aggregators.make(self.rule, f=self.f)
+        return rule_of(self.rule, self.f)
 
     def chain(self) -> aggregators.Chain:
         """The rule and what comes before it, as one callable."""
@@ -178,14 +176,7 @@ class SGD(Algorithm):
         self.coding.check(n)
 
     def declaring(self, f: int) -> SGD:
-        rule = self.rule
-        if isinstance(rule, (tuple, aggregators.Chain)):  # objects know their f themselves
-            links: Sequence[Any] = rule if isinstance(rule, tuple) else rule.links
-            rule = tuple(
-                replace(link, f=f * aggregators.reach(links[:place])) if getattr(link, "f", None) == 0 else link
-                for place, link in enumerate(links)
-            )
-        return replace(self, rule=rule, f=self.f or f)  # which declares it to the filter too
+        return replace(self, rule=declared(self.rule, f), f=self.f or f)  # which declares it to the filter too
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         if dtype.type(self.momentum) >= 1:
@@ -259,10 +250,10 @@ class SGD(Algorithm):
 
     def _direction(self, run: Experiment, state: State, heard: Heard, k: int, alpha: float) -> Array:
         """The rule's result for the gradients that pass the filter; zero if they are too few for the rule."""
-        weights, excluded = None, 0
+        weights, absent = None, eliminated(run, state, k)  # whom the filter eliminates now may still be heard now
         if self.filter is not None:
             rows, workers, weights, excluded = applied.passed(self.filter, run, state, *heard, k, alpha)
-            heard = Heard(rows, workers)
+            heard, absent = Heard(rows, workers), absent + excluded
         rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
         if not len(rows):
@@ -272,12 +263,12 @@ class SGD(Algorithm):
         elif self.rule == "median":
             _core.median(rows, out, "mid", None, threads)
         elif self.rule == "trimmed_mean":
-            f = min(max(self.f - eliminated(run, state, k) - excluded, 0), (len(rows) - 1) // 2)
+            f = min(max(self.f - absent, 0), (len(rows) - 1) // 2)
             _core.trimmed_mean(rows, out, f, None, threads)
         elif self.rule == "geometric_median":
             _core.geometric_median(rows, out, None, _TOL, _MAX_ITER, None, threads)
         else:
-            made = joined(self.chain(), run, state, heard, k, excluded=excluded)
+            made = joined(self.chain(), run, state, heard, k, absent=absent)
             return out if made is None else made
         return out
 

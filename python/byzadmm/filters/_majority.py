@@ -75,12 +75,13 @@ def radius(distances: Distances, good: Array) -> tuple[int, float]:
 def advance(sums: Array, rows: Array, workers: Array, good: Array, factor: float, center: int) -> Array:
     """``sums[workers] += factor rows``; the distances of all sums to that of ``center``.
 
-    A good worker whose message is missing counts with that of ``center``, so that its sum stays comparable.
+    A good worker whose message is missing counts with that in the middle of a majority of the others, so that its sum
+    stays comparable.
     """
     missing = np.setdiff1d(np.flatnonzero(good), workers)
-    place = np.flatnonzero(workers == center)
-    if len(missing) and len(place):
-        rows = np.concatenate([rows, np.repeat(rows[place], len(missing), axis=0)])
+    if len(missing):
+        middle, _ = radius(between(rows), np.ones(len(rows), np.bool_))
+        rows = np.concatenate([rows, np.repeat(rows[middle][None], len(missing), axis=0)])
         workers = np.concatenate([workers, missing])
     senders = np.ascontiguousarray(workers, np.int64)
     return _core.add_to_sums(np.ascontiguousarray(rows), senders, factor, sums, center, 1)

@@ -25,7 +25,10 @@ _WEIGHT, _ROUNDS, _KEPT = range(3)
 
 
 class Passed(NamedTuple):
-    """What a filter leaves for the rule: rows, their weights if they differ, and how many messages were excluded."""
+    """What a filter leaves for the rule: rows, their weights if they differ, and how many messages were excluded.
+
+    ``workers`` are the senders, -1 for rows that the filter adds.
+    """
 
     rows: Array
     workers: Array
@@ -89,6 +92,7 @@ def passed(
     if excluded:
         rows, workers, weights = np.ascontiguousarray(rows[kept]), workers[kept], weights[kept]
     rows, weights = chosen.adjusted(rows, weights, state=own, rng=rng)
+    workers = np.concatenate([workers, np.full(len(rows) - len(workers), -1, workers.dtype)])
     same = not len(weights) or np.all(weights == weights[0])
     return Passed(rows, workers, None if same else weights / weights.max(), excluded)
 
