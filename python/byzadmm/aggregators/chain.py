@@ -110,7 +110,7 @@ class Chain:
 
         ``f`` is lowered by the number of rows that eliminated workers would have changed, and to the largest that is
         legal for the rows that came. A link with ``rng=None`` takes ``rng``, one with ``center=None`` takes ``center``.
-        Weights, a pivot and a permutation are those of the ``workers`` whose messages the rows are. The worker -1 is the
+        Weights, a pivot and a permutation are those of the ``workers`` whose messages the rows are. Worker -1 is the
         master: its row has the mean of the weights, and comes last in a permutation. None: too few rows for the rule,
         none with a positive weight, or none of the pivot.
         """
