@@ -204,13 +204,12 @@ void bind_by_distances(py::module_& m) {
         const index_t n = symmetric.shape(0);
         if (n == 0) nothing_in("symmetric", "row", "none");
         const double* from = require<double>(symmetric, "symmetric", {n, n});
-        std::vector<double> copy(from, from + n * n);
         py::array_t<double> vector(n);
         double* to = vector.mutable_data();
         double value = 0;
         {
           const Unlocked unlocked;
-          value = table().top_eigenvector(copy.data(), n, to);
+          value = table().top_eigenvector(from, n, to);
         }
         return py::make_tuple(value, vector);
       },

@@ -2,11 +2,11 @@
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/diameter.hpp"
 #include "byzadmm/distances.hpp"
+#include "byzadmm/eigenpair.hpp"
 #include "byzadmm/filters.hpp"
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
-#include "byzadmm/top_eigenvector.hpp"
 #include "byzadmm/variance.hpp"
 #include "table.hpp"
 

@@ -106,7 +106,7 @@ struct Table {
   void (*krum_scores)(const SquaredDistances&, index_t neighbors, const double* weight, double mass, double* score,
                       std::int32_t* exponent, int threads);
   void (*bulyan_choice)(const SquaredDistances&, index_t f, index_t count, index_t* chosen);
-  double (*top_eigenvector)(double* a, index_t n, double* v);
+  double (*top_eigenvector)(const double* a, index_t n, double* v);
   bool (*least_diameter)(const SquaredDistances&, index_t f, index_t* chosen);
   void (*least_variance)(const SquaredDistances&, index_t f, index_t* chosen);
   int (*filtered_weights)(const SquaredDistances&, index_t f, double crumb, double* weight);

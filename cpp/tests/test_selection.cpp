@@ -8,7 +8,6 @@
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
 #include "byzadmm/sign_majority.hpp"
-#include "byzadmm/top_eigenvector.hpp"
 #include "support.hpp"
 
 namespace byzadmm::tests {
@@ -263,30 +262,6 @@ void test_sign_majority() {
     }
 }
 
-void test_top_eigenvector() {
-  for (const index_t n : {1, 2, 3, 10, 33}) {
-    const RowBuffers<double> x(n, 4);
-    Buffer<double> a(n * n), copy(n * n), v(n);
-    for (index_t i = 0; i < n; ++i)
-      for (index_t k = 0; k < n; ++k) {
-        for (index_t j = 0; j < 4; ++j) a[i * n + k] += x.row[i][j] * x.row[k][j];
-        copy[i * n + k] = a[i * n + k];
-      }
-    const double value = top_eigenvector(copy.get(), n, v.get());
-    double length = 0, largest = 0;
-    bool ok = true;
-    for (index_t i = 0; i < n; ++i) {
-      double product = 0;
-      for (index_t k = 0; k < n; ++k) product += a[i * n + k] * v[k];
-      ok = ok && std::fabs(product - value * v[i]) <= 1e-13 * value;
-      length += v[i] * v[i];
-      largest = std::max(largest, a[i * n + i]);
-    }
-    check(ok && std::fabs(length - 1) < 1e-13 && value >= largest * (1 - 1e-14),
-          "top_eigenvector n=" + std::to_string(n));
-  }
-}
-
 }  // namespace
 
 void test_selection() {
@@ -302,7 +277,6 @@ void test_selection() {
   test_clipping<double>();
   test_sign_majority<float>();
   test_sign_majority<double>();
-  test_top_eigenvector();
 }
 
 }  // namespace byzadmm::tests

@@ -195,6 +195,7 @@ def test_what_is_recorded_survives_a_file(tmp_path: Path) -> None:
     assert nobody.weights["regular_excluded"][1] == 9 * Q
 
 
+@pytest.mark.slow
 def test_the_picture_of_weights(tmp_path: Path) -> None:
     data, parts, _ = problem()
     run = simulate(data, parts, eval_every=2, **settings("fltrust"))

@@ -38,6 +38,7 @@ def runs(data: datasets.Dataset, held: int, attack: Attack, iterations: int) -> 
     return results
 
 
+@pytest.mark.slow
 def test_on_the_digits_under_sign_flipping() -> None:
     found = runs(datasets.load("digits"), 200, attacks.SignFlip(), 200)
     ideal = found["ideal"].final_accuracy()

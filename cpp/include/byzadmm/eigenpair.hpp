@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "byzadmm/centred_rows.hpp"
 #include "byzadmm/parallel.hpp"
 
 namespace byzadmm {
@@ -54,8 +55,7 @@ class TopEigenpair {
       const index_t rest = m - k - 1;
       if (rest == 0) break;
       double* v = a + k * m + k + 1;
-      double tail = 0;
-      for (index_t i = 1; i < rest; ++i) tail += v[i] * v[i];
+      const double tail = detail::dot(v + 1, v + 1, rest - 1);
       if (tail <= negligible) {
         beside_[size(k)] = v[0];
         std::fill(v, v + rest, 0.0);
@@ -66,14 +66,9 @@ class TopEigenpair {
       v[0] -= beside_[size(k)];
       const double unit = std::sqrt(2 / (v[0] * v[0] + tail));
       for (index_t i = 0; i < rest; ++i) v[i] *= unit;
-      double *block = a + (k + 1) * m + k + 1, along = 0;
-      for (index_t i = 0; i < rest; ++i) {
-        double sum = 0;
-        for (index_t j = 0; j < rest; ++j) sum += block[i * m + j] * v[j];
-        p[i] = sum;
-        along += sum * v[i];
-      }
-      for (index_t i = 0; i < rest; ++i) p[i] -= along / 2 * v[i];
+      double* block = a + (k + 1) * m + k + 1;
+      for (index_t i = 0; i < rest; ++i) p[i] = detail::dot(block + i * m, v, rest);
+      detail::add_scaled(-0.5 * detail::dot(p, v, rest), v, p, rest);
       for (index_t i = 0; i < rest; ++i)
         for (index_t j = 0; j < rest; ++j) block[i * m + j] -= v[i] * p[j] + p[i] * v[j];
     }
@@ -105,8 +100,10 @@ class TopEigenpair {
   /// vector = an eigenvector of T: three solutions of (T - value) z = the last one, from a start without symmetry.
   void invert(index_t m, double value) {
     double *main = scratch_.data(), *above = main + m, *second = above + m, *lower = second + m;
-    const double tiny =
-        std::max(std::fabs(value), std::numeric_limits<double>::min()) * std::numeric_limits<double>::epsilon();
+    double entry = 0;  // the largest of T
+    for (index_t i = 0; i < m; ++i)
+      entry = std::max({entry, std::fabs(diagonal_[size(i)]), i < m - 1 ? std::fabs(beside_[size(i)]) : 0.0});
+    const double tiny = std::numeric_limits<double>::epsilon() * (entry > 0 ? entry : 1.0);
     std::uint64_t state = 1;
     for (index_t i = 0; i < m; ++i) {
       state = state * 6364136223846793005u + 1442695040888963407u;
@@ -126,7 +123,7 @@ class TopEigenpair {
           std::swap(second[i], above[i + 1]);
           std::swap(z[i], z[i + 1]);
         }
-        if (main[i] == 0) main[i] = tiny;
+        if (std::fabs(main[i]) < tiny) main[i] = tiny;
         const double factor = lower[i] / main[i];
         main[i + 1] -= factor * above[i];
         above[i + 1] -= factor * second[i];
@@ -154,13 +151,22 @@ class TopEigenpair {
   void turn_back(index_t m) {
     for (index_t k = m - 2; k >= 0; --k) {
       const double* v = matrix.data() + k * m + k + 1;
-      double along = 0;
-      for (index_t i = 0; i < m - k - 1; ++i) along += v[i] * vector[size(k + 1 + i)];
-      for (index_t i = 0; i < m - k - 1; ++i) vector[size(k + 1 + i)] -= along * v[i];
+      double* to = vector.data() + k + 1;
+      detail::add_scaled(-detail::dot(v, to, m - k - 1), v, to, m - k - 1);
     }
   }
 
   std::vector<double> diagonal_, beside_, scratch_;
 };
+
+/// v = a unit eigenvector of the largest eigenvalue, which is returned.  a: (n, n), symmetric, finite, of about unit
+/// size; v: (n).
+BYZ_NOINLINE inline double top_eigenvector(const double* a, index_t n, double* v) {
+  TopEigenpair pair(n);
+  std::copy(a, a + n * n, pair.matrix.begin());
+  const double value = pair.find(n);
+  std::copy(pair.vector.begin(), pair.vector.end(), v);
+  return value;
+}
 
 }  // namespace byzadmm
