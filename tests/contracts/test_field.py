@@ -29,7 +29,7 @@ def test_every_work_that_the_paper_cites_has_its_place(root: Path) -> None:
 
 def test_code_and_tests_that_the_table_names_exist(root: Path) -> None:
     page = (root / "docs" / "field.md").read_text("utf-8")
-    with_master = page.partition("## Without rounds")[0]
+    with_master = page.partition("## Under attack")[0]
     rows = [line.split("|")[1:-1] for line in with_master.splitlines() if line.startswith("|")][2:]
     assert len(rows) == 22
     for system, _, _, here, _, _, code, test in rows:

@@ -57,7 +57,7 @@ def test_on_the_digits_under_sign_flipping() -> None:
 @pytest.mark.slow
 @pytest.mark.data
 def test_on_mnist_under_sign_flipping(mnist: datasets.Dataset) -> None:
-    found = runs(mnist, 1000, attacks.SignFlip(), 200)
+    found = runs(mnist, 1000, attacks.SignFlip(), 300)
     ideal = found["ideal"].final_accuracy()
     assert ideal > 0.88
     assert found["mean"].final_accuracy() < 0.3
