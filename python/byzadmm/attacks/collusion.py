@@ -114,7 +114,7 @@ class _Farthest(Attack):
     @staticmethod
     def _gamma(spread: Array, p: Array) -> Any:
         """How far along the unit vector ``p``, given the regular messages less their mean."""
-        raise NotImplementedError
+        raise NotImplementedError("a base class")
 
 
 @register
