@@ -121,16 +121,21 @@ void bind_attacks(py::module_& m) {
   m.def(
       "attack_messages",
       [](const Attack& attack, const py::array& honest, const std::vector<index_t>& byzantine, const py::array& x0,
-         std::int64_t k, std::uint64_t seed, const py::array& out, int threads) {
+         std::int64_t k, std::uint64_t seed, const py::array& out, int threads,
+         const std::optional<std::vector<index_t>>& others) {
         dispatch_float(honest, "honest", [&](auto tag) {
           using T = decltype(tag);
           const MatrixRows<T> all(honest, "honest");
           const index_t n = honest.shape(0), d = honest.shape(1), q = static_cast<index_t>(byzantine.size());
           std::vector<char> is_byzantine(static_cast<std::size_t>(n));
-          for (const index_t j : byzantine) {
-            require_below(j, n, "byzantine", "numbers");
-            is_byzantine[static_cast<std::size_t>(j)] = 1;
-          }
+          const auto mark = [&](const std::vector<index_t>& attackers, const char* name) {
+            for (const index_t j : attackers) {
+              require_below(j, n, name, "numbers");
+              is_byzantine[static_cast<std::size_t>(j)] = 1;
+            }
+          };
+          mark(byzantine, "byzantine");
+          if (others) mark(*others, "others");
           std::vector<const T*> regular;
           for (index_t i = 0; i < n; ++i)
             if (!is_byzantine[static_cast<std::size_t>(i)]) regular.push_back(all.view().row[i]);
@@ -143,8 +148,8 @@ void bind_attacks(py::module_& m) {
                                        byzantine.data(), q, x0_, k, seed, to, team);
         });
       },
-      "attack"_a, "honest"_a, "byzantine"_a, "x0"_a, "k"_a, "seed"_a, "out"_a, "threads"_a,
-      "Messages of the Byzantine workers.");
+      "attack"_a, "honest"_a, "byzantine"_a, "x0"_a, "k"_a, "seed"_a, "out"_a, "threads"_a, "others"_a = py::none(),
+      "Messages of the Byzantine workers; others: further ones, which are not regular and forge nothing now.");
 }
 
 std::vector<bool> as_list(const std::unique_ptr<bool[]>& said, std::size_t count) {

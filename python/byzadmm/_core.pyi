@@ -216,7 +216,15 @@ class Roles:
     ) -> None: ...
 
 def attack_messages(
-    attack: Attack, honest: _Array, byzantine: list[int], x0: _Array, k: int, seed: int, out: _Array, threads: int
+    attack: Attack,
+    honest: _Array,
+    byzantine: list[int],
+    x0: _Array,
+    k: int,
+    seed: int,
+    out: _Array,
+    threads: int,
+    others: list[int] | None = None,
 ) -> None: ...
 def take_messages(
     envelopes: list[tuple[_Array, int, bytes, int, int]],

@@ -31,12 +31,14 @@ enum class Purpose : std::uint64_t {
   layers,
   validation,    // batches of the master's own samples
   perturbation,  // noise that the master adds to its model
-  snapshot       // when a worker takes a new snapshot (LSVRG)
+  snapshot,      // when a worker takes a new snapshot (LSVRG)
+  delay          // how long a worker computes (byzadmm.delays)
 };
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch",         "attack", "user_attack", "gradient_noise", "rule",
-                                       "participation", "layers", "validation",  "perturbation",   "snapshot"};
+  static constexpr const char* of[] = {"batch",        "attack",        "user_attack", "gradient_noise",
+                                       "rule",         "participation", "layers",      "validation",
+                                       "perturbation", "snapshot",      "delay"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.
