@@ -53,6 +53,15 @@ class Result:
         of those of "byzantine" and of "regular" workers, and how often it was wrong, "regular_excluded" and
         "byzantine_kept". A worker that is eliminated has weight zero. NaN at the first evaluation, and for the mean of
         nobody.
+    events : dict or None
+        Of a run with delays (``byzadmm.asynchronous``), the arrays of the five attributes below, as far as it has them.
+    time, arrivals : (t,) float64 and int64, or None
+        Simulated time, and messages received, at each evaluation.
+    staleness : (n,) int64 or None
+        How many messages arrived with staleness 0, 1, ...: updates of the model while they were computed. The last of
+        1024 entries has those of 1023 and more.
+    accepted, rejected : (m,) int64 or None
+        Messages of each worker that the master used, and that it did not.
     """
 
     config: dict[str, Any]
@@ -68,9 +77,52 @@ class Result:
     seconds: float = 0.0
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     weights: dict[str, NDArray[np.float64]] | None = None
+    events: dict[str, Array] | None = None
 
     def __post_init__(self) -> None:
         self.metrics = {name: getattr(self, name) for name in _CURVES[1:]} | self.metrics
+
+    @property
+    def time(self) -> Array | None:
+        return (self.events or {}).get("time")
+
+    @property
+    def arrivals(self) -> Array | None:
+        return (self.events or {}).get("arrivals")
+
+    @property
+    def staleness(self) -> Array | None:
+        return (self.events or {}).get("staleness")
+
+    @property
+    def accepted(self) -> Array | None:
+        return (self.events or {}).get("accepted")
+
+    @property
+    def rejected(self) -> Array | None:
+        return (self.events or {}).get("rejected")
+
+    def rejection_rates(self) -> dict[str, float]:
+        """The share of messages that the master rejected, of "regular" and of "byzantine" workers; NaN of none.
+
+        For asynchronous runs. The Byzantine workers are those named in the config, with an attack or without.
+
+        Examples
+        --------
+        >>> from byzadmm import asynchronous, delays, losses, steps
+        >>> run = asynchronous.simulate(None, None, loss=losses.Quadratic([1.0, 1.0], [[1.0], [3.0]]), updates=50,
+        ...                             algorithm=asynchronous.ASGD(step=steps.constant(0.1)), delays=delays.Constant())
+        >>> run.rejection_rates()
+        {'regular': 0.0, 'byzantine': nan}
+        """
+        if self.accepted is None or self.rejected is None:
+            raise ValueError("rejection_rates: expected an asynchronous run, got one in rounds")
+        byzantine = np.isin(np.arange(len(self.accepted)), self.config["byzantine"])
+        rates = {}
+        for name, who in (("regular", ~byzantine), ("byzantine", byzantine)):
+            taken, refused = int(self.accepted[who].sum()), int(self.rejected[who].sum())
+            rates[name] = refused / (taken + refused) if taken + refused else float("nan")
+        return rates
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one ``.npz`` file, whole or not at all."""
@@ -84,6 +136,8 @@ class Result:
             arrays[f"metric_{name}"] = np.asarray(self.metrics[name], np.float64)
         for name, values in (self.weights or {}).items():
             arrays[f"weights_{name}"] = np.asarray(values, np.float64)
+        for name, values in (self.events or {}).items():
+            arrays[f"events_{name}"] = values
         about = {"config": self.config, "eliminated": self.eliminated, "seconds": self.seconds}
         write_npz(path, arrays, about)
 
@@ -110,6 +164,7 @@ class Result:
                 seconds=float(about["seconds"]),
                 metrics=under("metric_", arrays),
                 weights=under("weights_", arrays) or None,
+                events=under("events_", arrays) or None,
             )
         except (AttributeError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)}: not a result of byzadmm ({error})") from error
@@ -136,7 +191,8 @@ class Result:
         return data_frame(self._columns())
 
     def _columns(self) -> dict[str, Array]:
-        columns: dict[str, Array] = {"iterations": self.iterations} | self.metrics
+        clock = {name: values for name, values in (("time", self.time), ("arrivals", self.arrivals)) if values is not None}
+        columns: dict[str, Array] = {"iterations": self.iterations} | clock | self.metrics
         return {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
 
     def final_accuracy(self, last: int | None = None) -> float:
@@ -252,4 +308,13 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
     for name, shape in (("x0", (d,)), ("x", (m, d))):
         if f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *shape), kind
+    whole = np.dtype(np.int64)
+    for name, (shape, _) in found.items():
+        if name in ("events_staleness", "events_accepted", "events_rejected"):
+            wanted[name] = (next(iter(shape), 0),), whole
+    wanted |= {"events_time": wanted["loss"], "events_arrivals": (wanted["loss"][0], whole)} if _has_events(found) else {}
     return wanted | {name: wanted["loss"] for name in found if name.startswith(("metric_", "weights_"))}
+
+
+def _has_events(found: dict[str, Found]) -> bool:
+    return any(name.startswith("events_") for name in found)

@@ -148,4 +148,7 @@ def evaluate(step: Step, name: str, first: int, count: int, dtype: Any = np.floa
 
 def at(step: Step, name: str, k: int, dtype: Any = np.float64) -> float:
     """The step size of iteration ``k``, checked like those of :func:`evaluate`."""
+    value = step(k)
+    if type(value) is float and 0 <= value < 1e38:  # finite in every dtype
+        return value
     return float(evaluate(step, name, k, 1, dtype)[0])

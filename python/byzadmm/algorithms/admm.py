@@ -96,9 +96,9 @@ class ADMM(Algorithm):
         alpha = steps.at(self.worker_step, "worker_step", k, group.dtype)
         x, eta, eta_prev = state["x"], state["eta"], state["eta_prev"]
         _core.admm_worker_step(x, group.gradients(x, k), eta, eta_prev, x, alpha, group.threads)
-        _core.admm_dual_step(eta, x, x0, eta_prev, self.beta, self.lam, group.threads)
-        state["eta"], state["eta_prev"] = eta_prev, eta
-        messages: Array = eta_prev.copy()
+        eta_prev[:] = eta
+        _core.admm_dual_step(eta_prev, x, x0, eta, self.beta, self.lam, group.threads)
+        messages: Array = eta.copy()
         return messages
 
     def shown(self, state: State, messages: Array, k: int) -> tuple[Array, int]:
@@ -110,12 +110,12 @@ class ADMM(Algorithm):
     def sent(self, group: Group, state: State, forged: Array, x0: Array, *, direct: bool) -> Array:
         """``eq11c``: the dual that the forged model leads to, within the bound like any other."""
         now, before = state["sent"], state["sent_prev"]
+        before[:] = now
         if direct:
-            before[:] = forged
+            now[:] = forged
         else:
-            _core.admm_dual_step(now, forged, x0, before, self.beta, self.lam, group.threads)
-        state["sent"], state["sent_prev"] = before, now
-        return before
+            _core.admm_dual_step(before, forged, x0, now, self.beta, self.lam, group.threads)
+        return now
 
     def master_state(self, run: Experiment) -> State:
         return {"heard_prev": np.zeros((run.m, run.d), run.dtype)}

@@ -87,6 +87,8 @@ class Algorithm:
     """
 
     message: ClassVar[str] = "gradient"
+    #: "rounds", or "events" for those of ``byzadmm.asynchronous``: how the master and its workers take turns.
+    schedule: ClassVar[str] = "rounds"
     master_first: ClassVar[bool] = False
     missing: ClassVar[str] = "skip"
     #: Entries of the master's state that repeat what the workers hold: a native loop in one process needs no copy.

@@ -363,6 +363,4 @@ PARTITIONS: dict[str, Entry] = {
 }
 
 #: Losses that a name stands for; they are made of a data set and its parts.
-LOSSES: dict[str, Callable[..., losses.Loss]] = {
-    kind.name: kind for kind in (losses.Softmax, losses.Logistic, losses.LeastSquares)
-}
+LOSSES = losses.BY_NAME

@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 
 _MEASURED_ROWS = 5000
 _ALONE = 0.999  # share of the squared length of samples: beside such a column, no other would be learned
+_WORKERS = 20  # of the command line
 _BATCH = 32  # for which curvature on a batch is estimated: the default of simulate
 
 
@@ -50,6 +51,16 @@ class Preset:
     def sign_step(self) -> steps.Step:
         """Of SGD with a rule that gives signs: that of other rules times RSA's ``lam``, the size of a gradient here."""
         return steps.power(self.step(1) * self.rsa.lam)
+
+    @property
+    def async_step(self) -> steps.Step:
+        """Of asynchronous SGD: the m updates in the time of a round, m = 20, go as far together as one of ``step``."""
+        return steps.power(self.step(1) / math.sqrt(_WORKERS))
+
+    @property
+    def constant_step(self) -> steps.Step:
+        """That of :attr:`async_step` after a hundred rounds, for ever."""
+        return steps.constant(self.async_step(100 * _WORKERS))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """From a tenth of these settings to ten times them: where a search looks for real targets and networks.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,16 +18,17 @@ from byzadmm._internal.description import describe, settings_of
 from byzadmm._internal.validation import check_choice, check_int, check_real, check_threads, check_workers
 from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.attacks import HONEST, Attack, Spec
-from byzadmm.catalogue.entries import LOSSES
 from byzadmm.datasets import Dataset
+from byzadmm.losses import BY_NAME as LOSSES
 from byzadmm.losses.base import Loss, Samples
+from byzadmm.training.history import History
 from byzadmm.training.sampling import Sampling
 from byzadmm.training.validation import Validation
 from byzadmm.training.workers import Group
 
-__all__ = ["DEFAULTS", "Experiment", "check_byzantine", "check_settings"]
+__all__ = ["DEFAULTS", "MAX_ITERATIONS", "Experiment", "check_byzantine", "check_settings"]
 
-_MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
+MAX_ITERATIONS = 2**62  # so that their number is one of the kernels' integers, wherever it starts
 _MAX_LOCAL_STEPS = 2**20
 
 #: The settings of a run that are plain values, each with its default.
@@ -54,8 +55,8 @@ _CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
     "seed": lambda value, _: check_int(value, "seed", low=0, high=2**64 - 1),
     "threads": lambda value, _: check_threads(value),
     "rho": lambda value, dtype: check_real(value, "rho", low=0.0, dtype=dtype),
-    "first_k": lambda value, _: check_int(value, "first_k", low=0, high=_MAX_ITERATIONS),
-    "iterations": lambda value, _: check_int(value, "iterations", low=0, high=_MAX_ITERATIONS),
+    "first_k": lambda value, _: check_int(value, "first_k", low=0, high=MAX_ITERATIONS),
+    "iterations": lambda value, _: check_int(value, "iterations", low=0, high=MAX_ITERATIONS),
     "eval_every": lambda value, _: check_int(value, "eval_every", low=1),
     "record": lambda value, _: None if value is None else check_choice(value, "record", ("trajectory",)),
     "local_steps": lambda value, _: check_int(value, "local_steps", low=1, high=_MAX_LOCAL_STEPS),
@@ -123,6 +124,13 @@ class Experiment:
     local_steps: int
     participation: float
 
+    #: What the progress bar counts.
+    unit = "iterations"
+    #: The kinds of algorithms that it runs (``Algorithm.schedule``).
+    schedules: ClassVar[tuple[str, ...]] = ("rounds",)
+    # Entries of the config in which a run and its continuation may differ.
+    _open: ClassVar[tuple[str, ...]] = ("iterations",)
+
     def __init__(
         self,
         dataset: Dataset | None,
@@ -143,6 +151,11 @@ class Experiment:
         if not isinstance(algorithm, Algorithm):
             raise TypeError(
                 f"algorithm: expected ADMM, RSA, SGD or another algorithms.Algorithm, got {type(algorithm).__name__}"
+            )
+        if algorithm.schedule not in self.schedules:
+            raise ValueError(
+                f"algorithm: {type(algorithm).__name__} is asynchronous: byzadmm.asynchronous.simulate runs it, and "
+                "byzadmm.compare with delays"
             )
         if attack is not None and not callable(attack):
             raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")
@@ -296,6 +309,18 @@ class Experiment:
         models[:] = self._start if self.x_init is None else self.x_init[list(workers)]
         return models
 
+    def history(self) -> History:
+        """An empty record of evaluations."""
+        return History(self)
+
+    def span(self, done: int) -> int:
+        """Iterations from ``done`` on to the next evaluation."""
+        return min(self.eval_every - done % self.eval_every, self.iterations - done)
+
+    def progress(self, done: int, state: State) -> tuple[int, int]:
+        """How far a run is, and how far it goes, in units of :attr:`unit`."""
+        return done, self.iterations
+
     def describe(self) -> dict[str, Any]:
         """Every setting as plain values: the config of the result."""
         data, attack, loss = self.dataset, self.attack, self.loss
@@ -328,7 +353,9 @@ class Experiment:
         Functions of a user's own are known by name only, objects by class and attributes.
         """
         same = {
-            name: value for name, value in config.items() if name != "iterations" and _LATER.get(name, ...) != value
+            name: value
+            for name, value in config.items()
+            if name not in self._open and _LATER.get(name, ...) != value
         }
         data = self.loss.fingerprint() if hasattr(self.loss, "fingerprint") else []
         arrays = [describe(array) for array in (*state.values(), *data, self.optimum)]

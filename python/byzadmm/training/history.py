@@ -56,6 +56,10 @@ class History:
                     self.trajectory.setdefault(name, []).append(state[name].copy())
         return found
 
+    def has(self, done: int, state: State) -> bool:
+        """Whether the last evaluation was of this very state."""
+        return bool(self.iterations) and self.iterations[-1] == done
+
     def _metrics(self, x0: Array) -> dict[str, float]:
         loss = self.run.loss
         if hasattr(loss, "evaluate"):
@@ -97,12 +101,19 @@ class History:
         self.weights = list(arrays.get("weights", ()))
         self.trajectory = {name: list(values) for name, values in under("trajectory_", arrays).items()}
 
-    def keep_only(self, iterations: list[int]) -> None:
-        """Remove evaluations at other iterations: the end of a shorter run, where this one does not evaluate."""
-        wanted = set(iterations)
-        kept = [t for t, k in enumerate(self.iterations) if k in wanted]
-        for values in (self.iterations, *self.curves.values(), *self.trajectory.values(), self.weights):
-            values[:] = [values[t] for t in kept if t < len(values)]  # type: ignore[index,arg-type]
+    def keep_regular(self) -> None:
+        """Remove evaluations where this run has none: the end of a shorter one."""
+        kept = [t for t in range(len(self.iterations)) if self._is_regular(t)]
+        for values in self._series():
+            values[:] = [values[t] for t in kept if t < len(values)]
+
+    def _is_regular(self, t: int) -> bool:
+        k = self.iterations[t]
+        return k % self.run.eval_every == 0 or k == self.run.iterations
+
+    def _series(self) -> list[list[Any]]:
+        """Whatever has an item per evaluation."""
+        return [self.iterations, *self.curves.values(), *self.trajectory.values(), self.weights]
 
     def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
         """The finished run."""

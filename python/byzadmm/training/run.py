@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,19 +20,32 @@ from byzadmm.training.history import History
 from byzadmm.training.master import Master, play
 from byzadmm.training.workers import Workers
 
-__all__ = ["Advance", "OnEvaluation", "Progress", "local", "reporter", "train"]
+__all__ = ["Advance", "OnEvaluation", "Pause", "Progress", "local", "reporter", "train"]
 
 Progress = Callable[[int, int], None]
 #: ``f(k, metrics)`` at every evaluation; True stops the run.
 OnEvaluation = Callable[[int, dict[str, float]], Any]
+
+
+class Pause(NamedTuple):
+    """Fewer iterations than were asked for: ``done`` of them, for an evaluation, or because the run is ``over``.
+
+    ``over`` says why, and ``unexpected`` whether that is worth a warning.
+    """
+
+    done: int
+    over: str = ""
+    unexpected: bool = False
+
+
 #: ``advance(state, first, count)``: iterations ``first .. first+count-1``; the arrays of ``state`` move on.
-Advance = Callable[[State, int, int], None]
+Advance = Callable[[State, int, int], Pause | None]
 
 #: Iterations of one native call, at most: their step sizes are computed and held in memory before it.
 _AT_ONCE = 10_000
 
 
-def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
+def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Callable[[State, int, int], None]]:
     """The first state of a run in this process, and the function that advances it, natively if every part is native.
 
     ``stepwise`` never uses the native loop: tests compare it with this path.
@@ -54,7 +67,7 @@ def local(run: Experiment, *, stepwise: bool = False) -> tuple[State, Advance]:
     return state, advance
 
 
-def _in_slices(fused: Advance) -> Advance:
+def _in_slices(fused: Callable[[State, int, int], None]) -> Callable[[State, int, int], None]:
     def advance(state: State, first: int, count: int) -> None:
         for at in range(first, first + count, _AT_ONCE):
             fused(state, at, min(_AT_ONCE, first + count - at))
@@ -88,29 +101,32 @@ def train(
     """
     if on_evaluation is not None and not callable(on_evaluation):
         raise TypeError(f"on_evaluation: expected None or a callable, got {type(on_evaluation).__name__}")
-    history, total = History(run), run.iterations
+    history, total = run.history(), run.iterations
     about = run.describe() | config
     fingerprint = run.fingerprint(about, state) if checkpoint is not None else ""
     done, seconds = 0, 0.0
     if checkpoint is not None:
         prepare(checkpoint, "checkpoint")
         done, seconds = _resume(checkpoint, fingerprint, state, history, total)
-        history.keep_only([k for k in history.iterations if k % run.eval_every == 0 or k == total])
+        history.keep_regular()
     begin(done)
-    report, close = reporter(progress)
+    report, close = reporter(progress, run.unit)
+    pause: Pause | None = None
 
     def stops(found: dict[str, float]) -> bool:
         return on_evaluation is not None and _is_true(on_evaluation(done, found))
 
     try:
-        report(done, total)
+        report(*run.progress(done, state))
         stopped = not history.iterations and stops(history.evaluate(0, state))
-        while done < total and not stopped:
-            count = min(run.eval_every - done % run.eval_every, total - done)
+        while done < total and not stopped and not (pause and pause.over):
+            count = run.span(done)
             start = time.perf_counter()
-            advance(state, run.first_k + done, count)
+            pause = advance(state, run.first_k + done, count)
             seconds += time.perf_counter() - start
-            done += count
+            done += count if pause is None else pause.done
+            if history.has(done, state):  # the run was over before
+                continue
             found = history.evaluate(done, state)
             if checkpoint is not None:
                 write_npz(
@@ -118,11 +134,15 @@ def train(
                     {f"state_{name}": array for name, array in state.items()} | history.arrays(),
                     {"fingerprint": fingerprint, "done": done, "seconds": seconds},
                 )
-            report(done, total)
+            report(*run.progress(done, state))
             stopped = stops(found)
     finally:
         close()
-    if done < total:
+    if pause is not None and pause.over:
+        about["ended"] = pause.over
+        if pause.unexpected:
+            warnings.warn(f"the run ended early: {pause.over}", RuntimeWarning, stacklevel=3)
+    if stopped and done < total:
         about["stopped"] = done
     return history.result(about, state, seconds)
 
@@ -158,7 +178,7 @@ def _resume(path: Any, fingerprint: str, state: State, history: History, total: 
     return int(about["done"]), float(about["seconds"])
 
 
-def reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], None]]:
+def reporter(progress: bool | Progress | None, unit: str = "iterations") -> tuple[Progress, Callable[[], None]]:
     """A function to call with (done, total), and one that ends it: for no progress, a user's function, or a bar."""
     if progress is None or progress is False:
         return (lambda done, total: None), (lambda: None)
@@ -168,5 +188,5 @@ def reporter(progress: bool | Progress | None) -> tuple[Progress, Callable[[], N
         raise TypeError(f"progress: expected None, True or a callable, got {type(progress).__name__}")
     from byzadmm._internal.progress import Bar
 
-    bar = Bar("iterations")
+    bar = Bar(unit)
     return bar.update, bar.close

@@ -161,6 +161,7 @@ class Workers:
         self._by_forger = self._state.keys() - of_workers.keys()
         self._state |= _first_state(run) if self.byzantine else {}
         self._everyone = _Part(self, np.arange(run.m), self.group)
+        self._kept: dict[tuple[str, int], tuple[Group, dict[str, Array], State]] = {}
 
     def state(self) -> State:
         """The arrays themselves, rows in the order of ``held`` (or ``byzantine``)."""
@@ -168,6 +169,7 @@ class Workers:
 
     def restore(self, state: State) -> None:
         """Continue from ``state``, whose arrays are used, not copied; other entries in it are ignored."""
+        self._kept.clear()
         self._state = {name: taken(state, name, old) for name, old in self._state.items()}
 
     def answer(self, k: int, x0: Array, asked: Array | None = None) -> Array:
@@ -182,12 +184,74 @@ class Workers:
         part = _Part(self, sampling.workers(k))
         if not part.group.workers:
             return np.empty((0, self.run.length), self.run.dtype)
-        rows = dict.fromkeys(self._by_worker, part.rows) | dict.fromkeys(self._by_forger, part.forgers)
-        state = {name: array[rows[name]] if name in rows else array for name, array in self._state.items()}
+        rows = {"worker": part.rows, "forger": part.forgers}
+        held = self._some(rows)
+        state = held.copy()
         messages = self._answer(part, state, k, x0, asked)
-        for name, some in rows.items():
-            self._state[name][some] = state[name]
+        self._keep(state, rows, held)
         return messages
+
+    def compute(self, workers: Sequence[int], k: int, x0: Array) -> Array:
+        """The honest messages of some workers for their job number ``k`` at ``x0``, a row each; their state moves on.
+
+        ``workers`` are numbers in ascending order.
+        """
+        if len(workers) == len(self.held) > 1:
+            return self.run.algorithm.answer(self.group, self._state, x0, k)
+        group, rows, held = self._part_of("worker", workers)
+        state = held.copy()
+        messages = self.run.algorithm.answer(group, state, x0, k)
+        self._keep(state, rows, held)
+        return messages
+
+    def forge(self, attackers: Sequence[int], honest: Array, x0: Array, k: int, job: int) -> Array:
+        """What some Byzantine workers send for their job number ``job``, a row each, in place of their honest messages.
+
+        The attack sees the ``honest`` messages of all workers (m, length), and ``k`` is its round; what it draws goes
+        by ``job``.
+        """
+        algorithm = self.run.algorithm
+        group, rows, held = self._part_of("forger", attackers)
+        state = held.copy()
+        shown, index = algorithm.shown(state, honest, k)
+        self._everyone.forge(algorithm, shown, index, x0, state, slots=rows["forger"], draws=index + job - k)
+        direct = getattr(self.run.attack, "sends", "message") == algorithm.message
+        messages: Array = algorithm.sent(group, state, state["forged"], x0, direct=direct).copy()
+        self._keep(state, rows, held)
+        return messages
+
+    def _part_of(self, kind: str, workers: Sequence[int]) -> tuple[Group, dict[str, Array], State]:
+        """Some of the workers ("worker") or attackers ("forger"): the group, their rows, and the state with these.
+
+        Those of a single one are kept: an asynchronous run asks for them again and again.
+        """
+        key = kind, workers[0]
+        found = self._kept.get(key) if len(workers) == 1 else None
+        if found is None:
+            rows = {kind: np.searchsorted(self.held if kind == "worker" else self.byzantine, workers)}
+            found = Group(self.run, workers, self.group), rows, self._some(rows)
+            if len(workers) == 1:
+                self._kept[key] = found
+        return found
+
+    def _some(self, rows: Mapping[str, Array]) -> State:
+        """The state with some rows of the entries that have one per worker ("worker") or per attacker ("forger")."""
+        names = {"worker": self._by_worker, "forger": self._by_forger}
+        chosen = {name: _slice(picked) for kind, picked in rows.items() for name in names[kind]}
+        return {name: array[chosen[name]] if name in chosen else array for name, array in self._state.items()}
+
+    def _keep(self, state: State, rows: Mapping[str, Array], held: State) -> None:
+        """Put what an algorithm has exchanged or replaced in ``held``, of :meth:`_some`, back to its rows.
+
+        Entries may have changed places: all are read before any is set.
+        """
+        names = {"worker": self._by_worker, "forger": self._by_forger}
+        for kind, picked in rows.items():
+            place = _slice(picked)
+            in_place = isinstance(place, slice)
+            found = {name: state[name].copy() for name in names[kind] if not in_place or state[name] is not held[name]}
+            for name, array in found.items():
+                self._state[name][place] = array
 
     def _answer(self, part: _Part, state: State, k: int, x0: Array, asked: Array | None) -> Array:
         algorithm = self.run.algorithm
@@ -249,18 +313,34 @@ class _Part:
             if self._attack is None:
                 self._all_rows[:] = np.nan
 
-    def forge(self, algorithm: Algorithm, honest: Array, k: int, x0: Array, state: State) -> None:
-        """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group."""
-        run, out = self.run, state["forged"]
+    def forge(
+        self,
+        algorithm: Algorithm,
+        honest: Array,
+        k: int,
+        x0: Array,
+        state: State,
+        *,
+        slots: Array | None = None,
+        draws: int | None = None,
+    ) -> None:
+        """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group.
+
+        ``slots``: those of these attackers alone, places among all; ``draws``: what draws go by, by default ``k``.
+        """
+        run, out, draws = self.run, state["forged"], k if draws is None else draws
         if run.length != run.d and isinstance(run.attack, Attack):
             x0 = np.zeros(run.length, run.dtype)  # one that looked at it would have been refused
         if self._all_rows is not None:
             self._all_rows[self._places] = honest
             honest = self._all_rows
         if self._attack is not None:
-            _core.attack_messages(self._attack, honest, self._byzantine, x0, k, run.seed, out, run.threads)
+            some = self._byzantine if slots is None else [self._byzantine[slot] for slot in slots]
+            _core.attack_messages(
+                self._attack, honest, some, x0, draws, run.seed, out, run.threads, others=self._byzantine
+            )
             return
-        rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, k]))
+        rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, draws]))
         given: dict[str, Any] = {"x0": x0.copy(), "k": k, "byzantine": list(self._byzantine), "rng": rng}
         kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
         if hasattr(run.attack, "begin"):
@@ -275,10 +355,11 @@ class _Part:
                 expected = f"{name.removeprefix(_KEPT)} of shape {array.shape}"
                 raise ValueError(f"attack: expected state {expected}, got {new.shape}")
             np.copyto(array, new, casting="same_kind")
-        if messages.shape != out.shape:
-            raise ValueError(f"attack: expected messages of shape {out.shape}, got {messages.shape}")
+        shape = (len(self._byzantine), run.length)
+        if messages.shape != shape:
+            raise ValueError(f"attack: expected messages of shape {shape}, got {messages.shape}")
         with np.errstate(over="ignore"):
-            out[:] = messages
+            out[:] = messages if slots is None else messages[slots]
 
 
 def _first_state(run: Experiment) -> State:
@@ -294,6 +375,13 @@ def _first_state(run: Experiment) -> State:
         if array.dtype.kind not in "biufc":
             raise TypeError(f"attack.begin: expected numbers, got {array.dtype} for {name.removeprefix(_KEPT)}")
     return state
+
+
+def _slice(rows: Array) -> slice | Array:
+    """Rows in ascending order as an index: a slice, which copies nothing, if they are one after another."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 def check_apart(run: Experiment) -> None:
