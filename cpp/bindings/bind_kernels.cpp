@@ -218,6 +218,36 @@ void bind_steps(py::module_& m) {
       },
       "x0"_a, "eta"_a, "eta_prev"_a, "out"_a, "alpha"_a, "rho"_a, "threads"_a, "eqx0-update-1");
   m.def(
+      "admm_hear",
+      [](const py::array& message, const py::array& eta, const py::array& eta_prev, const py::array& total,
+         const py::array& change) {
+        dispatch_float(message, "message", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(message);
+          const T* sent = require<T>(message, "message", shape);
+          T *now = require_out<T>(eta, "eta", shape), *before = require_out<T>(eta_prev, "eta_prev", shape);
+          double* sum = require_out<double>(total, "total", shape);
+          double* step = require_out<double>(change, "change", shape);
+          const Unlocked unlocked;
+          kernels<T>().admm_hear(sent, now, before, sum, step, message.size());
+        });
+      },
+      "message"_a, "eta"_a, "eta_prev"_a, "total"_a, "change"_a, "A dual that the master hears between two updates.");
+  m.def(
+      "admm_master_step_of_sums",
+      [](const py::array& x0, const py::array& total, const py::array& change, double alpha, double rho) {
+        dispatch_float(x0, "x0", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(x0);
+          T* to = require_out<T>(x0, "x0", shape);
+          const double* sum = require<double>(total, "total", shape);
+          double* step = require_out<double>(change, "change", shape);
+          const Unlocked unlocked;
+          kernels<T>().admm_master_step_of_sums(to, sum, step, alpha, rho, x0.size());
+        });
+      },
+      "x0"_a, "total"_a, "change"_a, "alpha"_a, "rho"_a, "eqx0-update-1 from the sums of admm_hear");
+  m.def(
       "rsa_worker_step",
       [](const py::array& x, const py::array& g, const py::array& x0, const py::array& out, double alpha, double lam,
          int threads) {

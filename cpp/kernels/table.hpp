@@ -67,6 +67,8 @@ struct Kernels {
   void (*admm_dual_step)(const T* eta, const T* x, const T* x0, T beta, T lam, T* out, index_t m, index_t d,
                          int threads);
   void (*admm_master_step)(const T* x0, Rows<T> eta, Rows<T> eta_prev, double alpha, double rho, T* out, int threads);
+  void (*admm_hear)(const T* message, T* eta, T* eta_prev, double* total, double* change, index_t d);
+  void (*admm_master_step_of_sums)(T* x0, const double* total, double* change, double alpha, double rho, index_t d);
   void (*rsa_worker_step)(const T* x, const T* g, const T* x0, T alpha, T lam, T* out, index_t m, index_t d,
                           int threads);
   void (*rsa_master_step)(const T* x0, Rows<T> messages, double alpha, double lam, double rho, T* out, int threads);

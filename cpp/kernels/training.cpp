@@ -46,6 +46,8 @@ void fill_training(Kernels<T>& k) {
   k.admm_worker_step = admm_worker_step<T>;
   k.admm_dual_step = admm_dual_step<T>;
   k.admm_master_step = admm_master_step<T>;
+  k.admm_hear = admm_hear<T>;
+  k.admm_master_step_of_sums = admm_master_step_of_sums<T>;
   k.rsa_worker_step = rsa_worker_step<T>;
   k.rsa_master_step = rsa_master_step<T>;
   k.sgd_step = sgd_step<T>;

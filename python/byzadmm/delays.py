@@ -384,21 +384,27 @@ class Delays:
 
     def __init__(self, given: Any, m: int, seed: int) -> None:
         self._delay = _for_workers(_delay(given, "delays"), m)
+        self._timed = getattr(self._delay, "timed", False)
         bits = np.random.Philox(key=seed, counter=[0, _DELAY, 0, 0])
         self._rng, self._bits, self._state = np.random.Generator(bits), bits, bits.state
+        self._counter = self._state["state"]["counter"]
 
     def __call__(self, worker: int, job: int, time: float) -> float:
         """Seconds of a worker's job number ``job``, handed out at ``time``."""
         # One generator set to the stream of the job: making another takes ten times as long.
-        self._state["state"]["counter"][2:] = worker, job
+        self._counter[2], self._counter[3] = worker, job
         self._bits.state = self._state
-        taken = _called(self._delay, worker, job, self._rng, time)
+        delay, rng = self._delay, self._rng
+        taken: Any = delay(worker, job, rng, time) if self._timed else delay(worker, job, rng)
+        if type(taken) is float and taken > 0:
+            return taken
         try:
             seconds = float(taken)
         except (TypeError, ValueError):
             seconds = math.nan
         if not seconds > 0:
-            raise ValueError(f"delays: expected a positive number of seconds for job {job} of worker {worker}, got {taken!r}")
+            what = f"job {job} of worker {worker}"
+            raise ValueError(f"delays: expected a positive number of seconds for {what}, got {taken!r}")
         return seconds
 
 

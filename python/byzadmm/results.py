@@ -54,7 +54,8 @@ class Result:
         "byzantine_kept". A worker that is eliminated has weight zero. NaN at the first evaluation, and for the mean of
         nobody.
     events : dict or None
-        Of a run with delays (``byzadmm.asynchronous``), the arrays of the five attributes below, as far as it has them.
+        Of a run with delays (``byzadmm.asynchronous``), the arrays of the five attributes below, and what the algorithm
+        counts besides for each worker.
     time, arrivals : (t,) float64 and int64, or None
         Simulated time, and messages received, at each evaluation.
     staleness : (n,) int64 or None
@@ -191,7 +192,7 @@ class Result:
         return data_frame(self._columns())
 
     def _columns(self) -> dict[str, Array]:
-        clock = {name: values for name, values in (("time", self.time), ("arrivals", self.arrivals)) if values is not None}
+        clock = {name: (self.events or {})[name] for name in ("time", "arrivals") if self.events}
         columns: dict[str, Array] = {"iterations": self.iterations} | clock | self.metrics
         return {name: values for name, values in columns.items() if not np.all(np.isnan(values.astype(float)))}
 
@@ -309,12 +310,7 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
         if f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *shape), kind
     whole = np.dtype(np.int64)
-    for name, (shape, _) in found.items():
-        if name in ("events_staleness", "events_accepted", "events_rejected"):
-            wanted[name] = (next(iter(shape), 0),), whole
-    wanted |= {"events_time": wanted["loss"], "events_arrivals": (wanted["loss"][0], whole)} if _has_events(found) else {}
+    events = {name: shape for name, (shape, _) in found.items() if name.startswith("events_")}
+    wanted |= {name: ((next(iter(shape), 0),), whole) for name, shape in events.items()}
+    wanted |= {"events_time": wanted["loss"], "events_arrivals": (wanted["loss"][0], whole)} if events else {}
     return wanted | {name: wanted["loss"] for name in found if name.startswith(("metric_", "weights_"))}
-
-
-def _has_events(found: dict[str, Found]) -> bool:
-    return any(name.startswith("events_") for name in found)

@@ -101,4 +101,32 @@ BYZ_NOINLINE void admm_master_step(const T* x0, Rows<T> eta, Rows<T> eta_prev, d
   });
 }
 
+/// A master that moves after every few duals hears one: eta_prev <- eta <- message, all (d), and the sums over the
+/// workers follow: total = sum_i eta_i and change = sum_i (eta_i - eta_prev_i), in double.
+template <class T>
+BYZ_NOINLINE void admm_hear(const T* message, T* eta, T* eta_prev, double* total, double* change, index_t d) {
+#pragma GCC ivdep
+  for (index_t j = 0; j < d; ++j) {
+    const T before = eta[j], now = message[j];
+    const double step = static_cast<double>(now) - static_cast<double>(before);
+    eta_prev[j] = before;
+    eta[j] = now;
+    total[j] += step;
+    change[j] += step;
+  }
+}
+
+/// eqx0-update-1 from these sums, in place: x0 <- x0 - alpha (rho x0 - total - change); then change <- 0, as every dual
+/// that is not heard until the next update counts as now and as before.
+template <class T>
+BYZ_NOINLINE void admm_master_step_of_sums(T* x0, const double* total, double* change, double alpha, double rho,
+                                           index_t d) {
+#pragma GCC ivdep
+  for (index_t j = 0; j < d; ++j) {
+    const double x = static_cast<double>(x0[j]);
+    x0[j] = static_cast<T>(x - alpha * (rho * x - (total[j] + change[j])));
+    change[j] = 0;
+  }
+}
+
 }  // namespace byzadmm

@@ -89,6 +89,8 @@ class Algorithm:
     message: ClassVar[str] = "gradient"
     #: "rounds", or "events" for those of ``byzadmm.asynchronous``: how the master and its workers take turns.
     schedule: ClassVar[str] = "rounds"
+    #: Numbers per worker in the master's state that a result with events has.
+    tallies: ClassVar[tuple[str, ...]] = ()
     master_first: ClassVar[bool] = False
     missing: ClassVar[str] = "skip"
     #: Entries of the master's state that repeat what the workers hold: a native loop in one process needs no copy.

@@ -79,24 +79,31 @@ class AsyncADMM(Barrier):
         return cls(**({name: getattr(admm, name) for name in shared} | changes))
 
     def master_state(self, run: Experiment) -> State:
-        zeros = {name: np.zeros((run.m, run.d), run.dtype) for name in ("heard", "heard_prev")}
-        return zeros | self.barrier_state(run.m) | {"moved": np.zeros(run.m, np.bool_)}
+        state = {name: np.zeros((run.m, run.d), run.dtype) for name in ("heard", "heard_prev")}
+        # Sums over as many workers as "summed" says, so that the cost of an update does not grow with their number.
+        state |= {name: np.zeros(run.d) for name in ("total", "change")} | {"summed": np.array(run.m)}
+        return state | self.barrier_state(run.m)
 
     def receive(self, run: Experiment, state: State, arrival: Arrival) -> bool:
         worker = arrival.worker
-        state["heard_prev"][worker] = state["heard"][worker]
-        state["heard"][worker] = arrival.message
-        state["fresh"][worker] = True
+        heard, before = state["heard"][worker], state["heard_prev"][worker]
+        _core.admm_hear(arrival.message, heard, before, state["total"], state["change"])
+        self.hear(state, worker)
         return True
 
     def move(self, run: Experiment, state: State, t: int) -> None:
-        x0, heard, before, fresh = state["x0"], state["heard"], state["heard_prev"], state["fresh"]
-        alpha = steps.at(self.master_step, "master_step", run.first_k + t, run.dtype) * self.pace(state)
-        settled = state["moved"] & ~fresh  # heard for the last update, not for this one
-        before[settled] = heard[settled]
-        live = state["eliminated"] < 0
-        if not live.all():
-            heard, before = heard[live], before[live]
-        _core.admm_master_step(x0, heard, before, x0, alpha, run.rho, run.threads)
-        state["moved"][:] = fresh
-        fresh[:] = False
+        x0, pace = state["x0"], self.pace(state)
+        alpha = steps.at(self.master_step, "master_step", run.first_k + t, run.dtype)
+        if pace == 1:  # everybody was heard: a round, and its bits
+            heard, before = state["heard"], state["heard_prev"]
+            if state["left"] < run.m:
+                live = state["eliminated"] < 0
+                heard, before = heard[live], before[live]
+            _core.admm_master_step(x0, heard, before, x0, alpha, run.rho, run.threads)
+            state["change"][:] = 0
+        else:
+            if state["left"] < state["summed"]:  # an eliminated worker does not count any more
+                state["total"][:] = state["heard"][state["eliminated"] < 0].sum(axis=0, dtype=np.float64)
+                state["summed"][...] = state["left"]
+            _core.admm_master_step_of_sums(x0, state["total"], state["change"], alpha * pace, run.rho)
+        self.clear(state)

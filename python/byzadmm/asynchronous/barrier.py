@@ -21,12 +21,16 @@ __all__ = ["Barrier"]
 class Barrier(AsyncAlgorithm):
     """Base of the algorithms whose master waits for ``barrier`` workers, and whose workers are those of ``_side``.
 
-    The master's state has "fresh" (m,): who was heard since the last update.
+    The master's state has "fresh" (m,), who was heard since the last update, and "heard_of", how many that are.
     """
 
     barrier: int
     max_delay: int | None
-    _side: Algorithm  # the synchronous one
+
+    @property
+    def _side(self) -> Algorithm:
+        """The synchronous algorithm, whose workers these are."""
+        raise NotImplementedError(f"{type(self).__name__} has no _side")
 
     waits: ClassVar[bool] = True
 
@@ -40,16 +44,24 @@ class Barrier(AsyncAlgorithm):
             raise ValueError(f"barrier: expected at most the number of workers, {n}, got {self.barrier}")
 
     def barrier_state(self, m: int) -> State:
-        return {"fresh": np.zeros(m, np.bool_)}
+        return {"fresh": np.zeros(m, np.bool_), "heard_of": np.zeros((), np.int64)}
+
+    def hear(self, state: State, worker: int) -> None:
+        """Note that a message of this worker counts in the next update."""
+        state["fresh"][worker] = True
+        state["heard_of"] += 1
+
+    def clear(self, state: State) -> None:
+        """Begin to wait for the update after this one."""
+        state["fresh"][:] = False
+        state["heard_of"][...] = 0
 
     def pace(self, state: State) -> float:
         """The share of the workers left that were heard since the last update; 1 before anybody was heard."""
-        fresh = np.count_nonzero(state["fresh"])
-        return fresh / np.count_nonzero(state["eliminated"] < 0) if fresh else 1.0
+        return int(state["heard_of"]) / int(state["left"]) or 1.0
 
     def ready(self, run: Experiment, state: State, t: int, accepted: bool) -> bool:
-        fresh = np.count_nonzero(state["fresh"])
-        if not fresh or (fresh < self.barrier and fresh < np.count_nonzero(state["eliminated"] < 0)):
+        if state["heard_of"] < min(self.barrier, max(int(state["left"]), 1)):
             return False
         if self.max_delay is None:
             return True

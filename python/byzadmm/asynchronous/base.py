@@ -1,7 +1,7 @@
 """The protocol of an asynchronous algorithm: what the master does with each message as it arrives.
 
-A worker's side is that of :class:`byzadmm.algorithms.Algorithm` (``worker_state``, ``answer`` and so on), called for one
-job at a time. The master's side is ``receive`` for every message, and ``move`` whenever it is ``ready``.
+A worker's side is that of :class:`byzadmm.algorithms.Algorithm` (``worker_state``, ``answer`` and so on), called for
+one job at a time. The master's side is ``receive`` for every message, and ``move`` whenever it is ``ready``.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ class AsyncAlgorithm(Algorithm):
     """A distributed training algorithm whose master acts on each message as it arrives.
 
     Everything that changes is in the state dictionaries, whose arrays keep their shapes: a checkpoint holds them. The
-    master's has "x0", "eliminated" (m,), the round in which a worker was eliminated or -1, and "versions" (m,), how many
-    updates the model had when each worker was given it.
+    master's has "x0", "eliminated" (m,), the round in which a worker was eliminated or -1, "left", how many are not,
+    and "versions" (m,), how many updates the model had when each worker was given it.
 
     Attributes
     ----------
     waits : bool
         Whether a sender gets its next job with the next update of the model; by default as soon as all messages of this
         instant are received.
+    tallies : tuple of str
+        Entries of the master's state, one number per worker, that the result has among its ``events``.
 
     Examples
     --------

@@ -34,7 +34,8 @@ class _Queue:
     """The state of the simulated system, in arrays that a checkpoint holds; while it moves, queues are lists.
 
     ``due``: when each worker's message arrives, infinite where none is on its way. ``jobs``: jobs handed out to it.
-    ``points``, ``versions``: the model it was given last, and how many updates that had. ``pending``: its honest message.
+    ``points``, ``versions``: the model it was given last, and how many updates that had. ``pending``: its honest
+    message.
     ``outgoing``: what the Byzantine workers of this instant send. ``owed``: who gets a job once this instant is over;
     ``waiting``: who gets one after the next update.
     """
@@ -45,7 +46,7 @@ class _Queue:
         self.run, self.algorithm = run, algorithm
         m, d = run.m, run.d
         self._bound = message_bound(run)
-        self._state: State = {"x0": run.x0_init.copy(), "eliminated": np.full(m, -1, np.int64)}
+        self._state: State = {"x0": run.x0_init.copy(), "eliminated": np.full(m, -1, np.int64), "left": np.array(m)}
         self._state |= algorithm.master_state(run)
         self._state |= {
             "due": np.full(m, np.inf),
@@ -79,6 +80,7 @@ class _Queue:
 
     def _unpack(self) -> None:
         state = self._state
+        self._points, self._pending = list(state["points"]), list(state["pending"])  # rows
         self._due = [(time, worker) for worker, time in enumerate(state["due"].tolist()) if time < np.inf]
         heapq.heapify(self._due)
         self._owed = np.flatnonzero(state["owed"]).tolist()
@@ -134,27 +136,30 @@ class _Queue:
 
     def _hand_out(self) -> None:
         """Give the model to all that are owed a job, and compute what they will send."""
-        run, state, time, owed = self.run, self._state, self._clock, self._owed
-        x0, jobs, points, pending = state["x0"], self._jobs, state["points"], state["pending"]
-        self._owed = []
+        run, state, jobs = self.run, self._state, self._jobs
         by_number: dict[int, list[int]] = {}
-        for worker in sorted(owed):
+        for worker in sorted(self._owed):
             by_number.setdefault(jobs[worker], []).append(worker)
-            points[worker] = x0
-            state["versions"][worker] = self._updates
-            jobs[worker] += 1
+        self._owed = []
+        x0, points, pending, versions = state["x0"], self._points, self._pending, state["versions"]
         for job, workers in by_number.items():
-            for worker, message in zip(workers, self.workers.compute(workers, run.first_k + job, x0), strict=True):
-                pending[worker] = message
-                seconds = run.delays(worker, job, time)
-                if seconds < np.inf:  # at the next instant at the earliest, so that time moves on
-                    heapq.heappush(self._due, (max(time + seconds, math.nextafter(time, np.inf)), worker))
+            messages = self.workers.compute(workers, run.first_k + job, x0)
+            for row, worker in enumerate(workers):
+                np.copyto(points[worker], x0)
+                np.copyto(pending[worker], messages[row])
+                versions[worker] = self._updates
+                jobs[worker] = job + 1
+                due = self._clock + run.delays(worker, job, self._clock)
+                if due < math.inf:
+                    if due == self._clock:  # at the next instant at the earliest, so that time moves on
+                        due = math.nextafter(due, math.inf)
+                    heapq.heappush(self._due, (due, worker))
 
     def _forge(self) -> None:
         """What the Byzantine workers that are due at this instant send."""
         run, state, due = self.run, self._state, self._due
-        if len(due) > 1 and due[min(1, len(due) - 1)][0] > self._clock and (len(due) < 3 or due[2][0] > self._clock):
-            now = [due[0][1]]  # the usual case: one message, and the next two of the heap are later
+        if all(time > self._clock for time, _ in due[1:3]):  # the children of the heap's first: it is alone
+            now = [due[0][1]]
         else:
             now = sorted(worker for time, worker in due if time == self._clock)
         by_number: dict[int, list[int]] = {}
@@ -183,6 +188,7 @@ class _Queue:
             (self._waiting if algorithm.waits else self._owed).append(worker)
         else:
             state["eliminated"][worker] = self._round()
+            state["left"] -= 1
         self._arrivals += 1
         state["accepted" if accepted else "rejected"][worker] += 1
         if algorithm.ready(run, state, t, accepted):

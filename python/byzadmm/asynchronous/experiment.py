@@ -158,6 +158,6 @@ class AsyncHistory(History):
         most = int(np.max(np.flatnonzero(state["staleness"]), initial=0))
         result.events = {"time": np.array(self.time), "arrivals": np.array(self.arrivals, np.int64)}
         result.events |= {"staleness": state["staleness"][: most + 1]}
-        named = ("accepted", "rejected", *getattr(self.run.algorithm, "tallies", ()))
+        named = ("accepted", "rejected", *self.run.algorithm.tallies)
         result.events |= {name: state[name] for name in named}
         return result

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from byzadmm import steps
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_int
@@ -27,8 +26,8 @@ class Kardam(ASGD):
     """Kardam: a gradient is a step if it changes no faster than those of most workers, and its sender was not heard of
     late.
 
-    Lipschitz filter: ``||g - g_last|| / ||x^t - x^(t-1)||``, with ``g_last`` the gradient accepted last, must not exceed
-    the ``(m - f) / m`` quantile over the workers of the largest of their last ``history`` coefficients
+    Lipschitz filter: ``||g - g_last|| / ||x^t - x^(t-1)||``, with ``g_last`` the gradient accepted last, must not
+    exceed the ``(m - f) / m`` quantile over the workers of the largest of their last ``history`` coefficients
     ``||g' - g|| / ||x' - x||`` of consecutive gradients of their own. As long as there is nothing to compare with it
     passes everything, and so it does after m rejections running, without which a run could stand still.
 
@@ -79,7 +78,7 @@ class Kardam(ASGD):
 
     def check(self, n: int, workers: int | None = None) -> None:
         if n < 3 * self.f + 1:
-            raise ValueError(f"f: Kardam needs at least 3 f + 1 workers, expected f <= {(n - 1) // 3} of {n}, got {self.f}")
+            raise ValueError(f"f: expected 3 f + 1 <= {n} workers, f <= {(n - 1) // 3}, got {self.f}")
 
     def declaring(self, f: int) -> Kardam:
         made = self if self.f else self.changed(f=f)
@@ -90,7 +89,8 @@ class Kardam(ASGD):
         m, d = run.m, run.d
         rows = {name: np.zeros((m, d), run.dtype) for name in ("own_gradients", "own_points")}
         state = super().master_state(run) | rows
-        state |= {"last": np.zeros(d, run.dtype), "moved": np.zeros(()), "coefficients": np.full((m, self.history), np.nan)}
+        state |= {"last": np.zeros(d, run.dtype), "moved": np.zeros(())}
+        state["coefficients"] = np.full((m, self.history), np.nan)
         # Gradients received of each worker; accepted of all; rejected running.
         state |= {"received": np.zeros(m, np.int64), "taken": np.zeros(2, np.int64)}
         return state | {"senders": np.full(2 * self.f, -1, np.int64), "too_frequent": np.zeros(m, np.int64)}

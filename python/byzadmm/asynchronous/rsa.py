@@ -83,7 +83,9 @@ class AsyncRSA(Barrier):
         """The same settings as ``rsa``."""
         own = ("barrier", "max_delay", "memory")
         made = rsa.changed(**{name: value for name, value in changes.items() if name not in own})
-        ends = {"step": made.step} if made.step else {name: getattr(made, name) for name in ("master_step", "worker_step")}
+        ends: dict[str, Any] = {"step": made.step}
+        if made.step is None:
+            ends = {"master_step": made.master_step, "worker_step": made.worker_step}
         return cls(lam=made.lam, **ends, **{name: changes[name] for name in own if name in changes})
 
     def changed(self, **changes: Any) -> AsyncRSA:
@@ -96,17 +98,21 @@ class AsyncRSA(Barrier):
 
     def receive(self, run: Experiment, state: State, arrival: Arrival) -> bool:
         state["heard"][arrival.worker] = arrival.message
-        state["known"][arrival.worker] = state["fresh"][arrival.worker] = True
+        state["known"][arrival.worker] = True
+        self.hear(state, arrival.worker)
         return True
 
     def move(self, run: Experiment, state: State, t: int) -> None:
-        alpha, pace = steps.at(self.master_step, "master_step", run.first_k + t, run.dtype), self.pace(state)
-        voting = (state["known"] if self.memory else state["fresh"]) & (state["eliminated"] < 0)
+        x0, pace = state["x0"], self.pace(state)
+        alpha = steps.at(self.master_step, "master_step", run.first_k + t, run.dtype)
+        voting = state["known"] if self.memory else state["fresh"]
+        if state["left"] < run.m:
+            voting = voting & (state["eliminated"] < 0)
         rows = state["heard"] if voting.all() else state["heard"][voting]
-        following = np.empty_like(state["x0"])
+        following = np.empty_like(x0)
         if self.memory:
-            _core.rsa_master_step(state["x0"], rows, following, alpha * pace, self.lam, run.rho, run.threads)
+            _core.rsa_master_step(x0, rows, following, alpha * pace, self.lam, run.rho, run.threads)
         else:
-            _core.rsa_master_step(state["x0"], rows, following, alpha, self.lam, run.rho * pace, run.threads)
-        state["x0"][:] = following
-        state["fresh"][:] = False
+            _core.rsa_master_step(x0, rows, following, alpha, self.lam, run.rho * pace, run.threads)
+        x0[:] = following
+        self.clear(state)

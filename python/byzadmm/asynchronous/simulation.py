@@ -95,7 +95,8 @@ def simulate(
     --------
     >>> from byzadmm import asynchronous, attacks, datasets, delays, partition
     >>> data = datasets.load("digits")
-    >>> run = asynchronous.simulate(data, partition.iid(data.train_y, 20, seed=0), until=200, delays=delays.Stragglers(),
+    >>> parts = partition.iid(data.train_y, 20, seed=0)
+    >>> run = asynchronous.simulate(data, parts, until=200, delays=delays.Stragglers(),
     ...                             algorithm=asynchronous.AsyncADMM.for_dataset(data, barrier=10),
     ...                             attack=attacks.SignFlip(), n_byzantine=8)
     >>> bool(run.accuracy[-1] > 0.85), float(run.time[-1])

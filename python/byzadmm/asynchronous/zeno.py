@@ -81,7 +81,8 @@ class ZenoPlusPlus(SendsGradients):
         it, as published.
         """
         step = preset(data).constant_step
-        return cls(**({"step": step, "rho": step(1) / 100} | changes))
+        settings: dict[str, Any] = {"step": step, "rho": step(1) / 100}
+        return cls(**(settings | changes))
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -124,8 +124,6 @@ class Experiment:
     local_steps: int
     participation: float
 
-    #: What the progress bar counts.
-    unit = "iterations"
     #: The kinds of algorithms that it runs (``Algorithm.schedule``).
     schedules: ClassVar[tuple[str, ...]] = ("rounds",)
     # Entries of the config in which a run and its continuation may differ.
@@ -312,6 +310,11 @@ class Experiment:
     def history(self) -> History:
         """An empty record of evaluations."""
         return History(self)
+
+    @property
+    def unit(self) -> str:
+        """What the progress bar counts."""
+        return "iterations"
 
     def span(self, done: int) -> int:
         """Iterations from ``done`` on to the next evaluation."""

@@ -118,10 +118,11 @@ class History:
     def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
         """The finished run."""
         named = ("accuracy", "loss", "consensus_gap", "distance")
+        curves: dict[str, Any] = {name: np.array(self.curves[name]) for name in named}
         return Result(
             config=config,
             iterations=np.array(self.iterations, np.int64),
-            **{name: np.array(self.curves[name]) for name in named},
+            **curves,
             metrics={name: np.array(values) for name, values in self.curves.items() if name not in named},
             x0=state["x0"],
             x=state.get("x"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,7 @@ class Workers:
         self._by_forger = self._state.keys() - of_workers.keys()
         self._state |= _first_state(run) if self.byzantine else {}
         self._everyone = _Part(self, np.arange(run.m), self.group)
-        self._kept: dict[tuple[str, int], tuple[Group, dict[str, Array], State]] = {}
+        self._kept: dict[tuple[str, int], _Some] = {}
 
     def state(self) -> State:
         """The arrays themselves, rows in the order of ``held`` (or ``byzantine``)."""
@@ -198,10 +198,10 @@ class Workers:
         """
         if len(workers) == len(self.held) > 1:
             return self.run.algorithm.answer(self.group, self._state, x0, k)
-        group, rows, held = self._part_of("worker", workers)
-        state = held.copy()
-        messages = self.run.algorithm.answer(group, state, x0, k)
-        self._keep(state, rows, held)
+        part = self._part_of("worker", workers)
+        state = part.state.copy()
+        messages = self.run.algorithm.answer(part.group, state, x0, k)
+        self._keep(state, part.rows, part.state)
         return messages
 
     def forge(self, attackers: Sequence[int], honest: Array, x0: Array, k: int, job: int) -> Array:
@@ -211,17 +211,17 @@ class Workers:
         by ``job``.
         """
         algorithm = self.run.algorithm
-        group, rows, held = self._part_of("forger", attackers)
-        state = held.copy()
+        part = self._part_of("forger", attackers)
+        state = part.state.copy()
         shown, index = algorithm.shown(state, honest, k)
-        self._everyone.forge(algorithm, shown, index, x0, state, slots=rows["forger"], draws=index + job - k)
+        self._everyone.forge(algorithm, shown, index, x0, state, slots=part.rows["forger"], draws=index + job - k)
         direct = getattr(self.run.attack, "sends", "message") == algorithm.message
-        messages: Array = algorithm.sent(group, state, state["forged"], x0, direct=direct).copy()
-        self._keep(state, rows, held)
+        messages: Array = algorithm.sent(part.group, state, state["forged"], x0, direct=direct).copy()
+        self._keep(state, part.rows, part.state)
         return messages
 
-    def _part_of(self, kind: str, workers: Sequence[int]) -> tuple[Group, dict[str, Array], State]:
-        """Some of the workers ("worker") or attackers ("forger"): the group, their rows, and the state with these.
+    def _part_of(self, kind: str, workers: Sequence[int]) -> _Some:
+        """Some of the workers ("worker") or attackers ("forger").
 
         Those of a single one are kept: an asynchronous run asks for them again and again.
         """
@@ -229,7 +229,7 @@ class Workers:
         found = self._kept.get(key) if len(workers) == 1 else None
         if found is None:
             rows = {kind: np.searchsorted(self.held if kind == "worker" else self.byzantine, workers)}
-            found = Group(self.run, workers, self.group), rows, self._some(rows)
+            found = _Some(Group(self.run, workers, self.group), rows, self._some(rows))
             if len(workers) == 1:
                 self._kept[key] = found
         return found
@@ -245,13 +245,14 @@ class Workers:
 
         Entries may have changed places: all are read before any is set.
         """
-        names = {"worker": self._by_worker, "forger": self._by_forger}
         for kind, picked in rows.items():
-            place = _slice(picked)
-            in_place = isinstance(place, slice)
-            found = {name: state[name].copy() for name in names[kind] if not in_place or state[name] is not held[name]}
-            for name, array in found.items():
-                self._state[name][place] = array
+            names = self._by_worker if kind == "worker" else self._by_forger
+            # Rows one after another are the state itself as long as nothing has taken their place.
+            found = {name: state[name] for name in names if state[name] is not held[name] or held[name].base is None}
+            if found:
+                place = _slice(picked)
+                for name, array in [(name, array.copy()) for name, array in found.items()]:
+                    self._state[name][place] = array
 
     def _answer(self, part: _Part, state: State, k: int, x0: Array, asked: Array | None) -> Array:
         algorithm = self.run.algorithm
@@ -264,6 +265,14 @@ class Workers:
             direct = getattr(self.run.attack, "sends", "message") == algorithm.message and not part.alone
             messages[part.forging] = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
         return messages if len(part.own) == len(messages) else np.ascontiguousarray(messages[part.own])
+
+
+class _Some(NamedTuple):
+    """Some of the workers, their rows in the state by its kind of entries, and the state with these rows alone."""
+
+    group: Group
+    rows: dict[str, Array]
+    state: State
 
 
 class _Part:
