@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -87,10 +88,11 @@ class Kardam(ASGD):
 
     def master_state(self, run: Experiment) -> State:
         m, d = run.m, run.d
-        rows = {name: np.zeros((m, d), run.dtype) for name in ("own_gradients", "own_points")}
-        state = super().master_state(run) | rows
+        state = super().master_state(run)
+        state |= {name: np.zeros((m, d), run.dtype) for name in ("own_gradients", "own_points")}
+        # Coefficients of each worker, and the largest of them; -1: none.
+        state |= {"coefficients": np.full((m, self.history), -1.0), "largest": np.full(m, -1.0)}
         state |= {"last": np.zeros(d, run.dtype), "moved": np.zeros(())}
-        state["coefficients"] = np.full((m, self.history), np.nan)
         # Gradients received of each worker; accepted of all; rejected running.
         state |= {"received": np.zeros(m, np.int64), "taken": np.zeros(2, np.int64)}
         return state | {"senders": np.full(2 * self.f, -1, np.int64), "too_frequent": np.zeros(m, np.int64)}
@@ -99,7 +101,7 @@ class Kardam(ASGD):
         worker, g = arrival.worker, arrival.message
         self._remember(state, arrival)
         taken = state["taken"]
-        smooth = self._is_smooth(state, g, run.m) or taken[1] >= run.m
+        smooth = taken[1] >= run.m or self._is_smooth(state, g, run.m)
         rare = worker not in state["senders"]
         state["too_frequent"][worker] += smooth and not rare
         if not (smooth and rare):
@@ -113,26 +115,24 @@ class Kardam(ASGD):
 
     def _remember(self, state: State, arrival: Arrival) -> None:
         """Note how fast this worker's gradient changed since its last one."""
-        worker, received = arrival.worker, state["received"]
+        worker, received = arrival.worker, int(state["received"][arrival.worker])
         own, point = state["own_gradients"][worker], state["own_points"][worker]
-        if received[worker]:
-            apart = _distance(arrival.point, point)
-            if apart > 0:
-                coefficient = _distance(arrival.message, own) / apart
-                state["coefficients"][worker, (received[worker] - 1) % self.history] = coefficient
+        apart = _distance(arrival.point, point) if received else 0.0
+        if apart > 0:
+            held = state["coefficients"][worker]
+            held[(received - 1) % self.history] = _distance(arrival.message, own) / apart
+            state["largest"][worker] = held.max()
         own[:], point[:] = arrival.message, arrival.point
-        received[worker] += 1
+        state["received"][worker] = received + 1
 
     def _is_smooth(self, state: State, g: Array, m: int) -> bool:
-        moved = float(state["moved"])
+        moved, largest = float(state["moved"]), state["largest"]
         if not state["taken"][0] or moved == 0:
             return True
-        held = state["coefficients"]
-        known = ~np.all(np.isnan(held), axis=1) & (state["eliminated"] < 0)
-        if not known.any():
-            return True
-        with np.errstate(over="ignore"):
-            return _distance(g, state["last"]) / moved <= _quantile(np.nanmax(held[known], axis=1), (m - self.f) / m)
+        if state["left"] < m:
+            largest = largest[state["eliminated"] < 0]
+        known = np.sort(largest[largest >= 0])
+        return not len(known) or _distance(g, state["last"]) / moved <= _quantile(known, (m - self.f) / m)
 
     def move(self, run: Experiment, state: State, t: int) -> None:
         before = state["x0"].copy()
@@ -145,7 +145,6 @@ def _distance(x: Array, y: Array) -> float:
     return float(lengths(x[None], y)[0])
 
 
-def _quantile(values: Array, share: float) -> float:
-    """The least value that ``share`` of the values do not exceed."""
-    ordered = np.sort(values)
-    return float(ordered[min(max(int(np.ceil(share * len(ordered) - 1e-9)) - 1, 0), len(ordered) - 1)])
+def _quantile(ordered: Array, share: float) -> float:
+    """The least of these values, in ascending order, that ``share`` of them do not exceed."""
+    return float(ordered[min(max(math.ceil(share * len(ordered) - 1e-9) - 1, 0), len(ordered) - 1)])
