@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class _Queue:
 
     def _unpack(self) -> None:
         state = self._state
-        self._points, self._pending = list(state["points"]), list(state["pending"])  # rows
+        self._points, self._pending, self._outgoing = (list(state[name]) for name in ("points", "pending", "outgoing"))
         self._due = [(time, worker) for worker, time in enumerate(state["due"].tolist()) if time < np.inf]
         heapq.heapify(self._due)
         self._owed = np.flatnonzero(state["owed"]).tolist()
@@ -136,39 +137,41 @@ class _Queue:
 
     def _hand_out(self) -> None:
         """Give the model to all that are owed a job, and compute what they will send."""
-        run, state, jobs = self.run, self._state, self._jobs
-        by_number: dict[int, list[int]] = {}
-        for worker in sorted(self._owed):
-            by_number.setdefault(jobs[worker], []).append(worker)
-        self._owed = []
-        x0, points, pending, versions = state["x0"], self._points, self._pending, state["versions"]
-        for job, workers in by_number.items():
-            messages = self.workers.compute(workers, run.first_k + job, x0)
-            for row, worker in enumerate(workers):
-                np.copyto(points[worker], x0)
-                np.copyto(pending[worker], messages[row])
-                versions[worker] = self._updates
-                jobs[worker] = job + 1
-                due = self._clock + run.delays(worker, job, self._clock)
+        state, x0 = self._state, self._state["x0"]
+        for job, workers in self._by_job(sorted(self._owed)):
+            messages = self.workers.compute(workers, self.run.first_k + job, x0)
+            for worker, message in zip(workers, messages, strict=True):
+                np.copyto(self._points[worker], x0)
+                np.copyto(self._pending[worker], message)
+                state["versions"][worker] = self._updates
+                self._jobs[worker] = job + 1
+                due = self._clock + self.run.delays(worker, job, self._clock)
                 if due < math.inf:
                     if due == self._clock:  # at the next instant at the earliest, so that time moves on
                         due = math.nextafter(due, math.inf)
                     heapq.heappush(self._due, (due, worker))
+        self._owed = []
 
     def _forge(self) -> None:
         """What the Byzantine workers that are due at this instant send."""
-        run, state, due = self.run, self._state, self._due
-        if all(time > self._clock for time, _ in due[1:3]):  # the children of the heap's first: it is alone
-            now = [due[0][1]]
-        else:
-            now = sorted(worker for time, worker in due if time == self._clock)
-        by_number: dict[int, list[int]] = {}
-        for worker in now:
-            if worker in self._slot:
-                by_number.setdefault(self._jobs[worker] - 1, []).append(worker)
-        for job, workers in by_number.items():
-            sent = self.workers.forge(workers, state["pending"], state["x0"], self._round(), run.first_k + job)
-            state["outgoing"][[self._slot[worker] for worker in workers]] = sent
+        run, state, due, now = self.run, self._state, self._due, self._clock
+        if len(due) > 1 and (due[1][0] == now or due[-1 if len(due) == 2 else 2][0] == now):
+            attackers = sorted(worker for time, worker in due if time == now and worker in self._slot)
+        else:  # the usual case: neither child of the heap's first is due now, so that it is alone
+            attackers = [due[0][1]] if due[0][1] in self._slot else []
+        for job, workers in self._by_job(attackers):
+            sent = self.workers.forge(workers, state["pending"], state["x0"], self._round(), run.first_k + job - 1)
+            for worker, message in zip(workers, sent, strict=True):
+                np.copyto(self._outgoing[self._slot[worker]], message)
+
+    def _by_job(self, workers: list[int]) -> Iterable[tuple[int, list[int]]]:
+        """The workers by the number of jobs that each was handed out."""
+        if len(workers) == 1:
+            return [(self._jobs[workers[0]], workers)]
+        found: dict[int, list[int]] = {}
+        for worker in workers:
+            found.setdefault(self._jobs[worker], []).append(worker)
+        return list(found.items())
 
     def _round(self) -> int:
         """The iteration of a synchronous run whose messages arrive now."""

@@ -208,15 +208,15 @@ class Workers:
         """What some Byzantine workers send for their job number ``job``, a row each, in place of their honest messages.
 
         The attack sees the ``honest`` messages of all workers (m, length), and ``k`` is its round; what it draws goes
-        by ``job``.
+        by ``job``. The rows may be part of the state: copy what you keep.
         """
         algorithm = self.run.algorithm
         part = self._part_of("forger", attackers)
         state = part.state.copy()
         shown, index = algorithm.shown(state, honest, k)
-        self._everyone.forge(algorithm, shown, index, x0, state, slots=part.rows["forger"], draws=index + job - k)
+        self._everyone.forge(algorithm, shown, index, x0, state, alone=part, draws=index + job - k)
         direct = getattr(self.run.attack, "sends", "message") == algorithm.message
-        messages: Array = algorithm.sent(part.group, state, state["forged"], x0, direct=direct).copy()
+        messages = algorithm.sent(part.group, state, state["forged"], x0, direct=direct)
         self._keep(state, part.rows, part.state)
         return messages
 
@@ -330,12 +330,12 @@ class _Part:
         x0: Array,
         state: State,
         *,
-        slots: Array | None = None,
+        alone: _Some | None = None,
         draws: int | None = None,
     ) -> None:
         """Forged messages of index ``k`` into ``state["forged"]``, from the honest messages of the group.
 
-        ``slots``: those of these attackers alone, places among all; ``draws``: what draws go by, by default ``k``.
+        ``alone``: those of these attackers alone; ``draws``: what draws go by, by default ``k``.
         """
         run, out, draws = self.run, state["forged"], k if draws is None else draws
         if run.length != run.d and isinstance(run.attack, Attack):
@@ -344,7 +344,7 @@ class _Part:
             self._all_rows[self._places] = honest
             honest = self._all_rows
         if self._attack is not None:
-            some = self._byzantine if slots is None else [self._byzantine[slot] for slot in slots]
+            some = self._byzantine if alone is None else alone.group.workers
             _core.attack_messages(
                 self._attack, honest, some, x0, draws, run.seed, out, run.threads, others=self._byzantine
             )
@@ -368,7 +368,7 @@ class _Part:
         if messages.shape != shape:
             raise ValueError(f"attack: expected messages of shape {shape}, got {messages.shape}")
         with np.errstate(over="ignore"):
-            out[:] = messages if slots is None else messages[slots]
+            out[:] = messages if alone is None else messages[alone.rows["forger"]]
 
 
 def _first_state(run: Experiment) -> State:
