@@ -16,7 +16,7 @@ from byzadmm.results import Result
 from byzadmm.training.experiment import MAX_ITERATIONS, Experiment
 from byzadmm.training.history import History
 
-__all__ = ["UPDATES", "AsyncExperiment", "clock_state"]
+__all__ = ["UPDATES", "AsyncExperiment", "clock_state", "extent_of"]
 
 #: Updates of a run that has no other end.
 UPDATES = 1000
@@ -68,17 +68,16 @@ class AsyncExperiment(Experiment):
     @property
     def unit(self) -> str:
         """What the progress bar counts."""
-        if self.updates is not None:
-            return "updates"
-        return "arrivals" if self.arrivals is not None else "% of the simulated time"
+        return extent_of(self.updates, self.arrivals)[1]
 
     def progress(self, done: int, state: State) -> tuple[int, int]:
+        total, _ = extent_of(self.updates, self.arrivals)
         if self.updates is not None:
-            return done, self.updates
+            return done, total
         if self.arrivals is not None:
-            return int(state["arrivals"]), self.arrivals
+            return int(state["arrivals"]), total
         assert self.until is not None
-        return int(100 * min(float(state["now"]) / self.until, 1)), 100
+        return int(total * min(float(state["now"]) / self.until, 1)), total
 
     def span(self, done: int) -> int:
         return self.iterations - done if self.eval_time is not None else super().span(done)
@@ -96,6 +95,13 @@ class AsyncExperiment(Experiment):
     def describe(self) -> dict[str, Any]:
         more = {"updates": self.updates, "arrivals": self.arrivals, "until": self.until, "eval_time": self.eval_time}
         return super().describe() | {"iterations": self.updates} | more | {"delays": describe(self.given_delays)}
+
+
+def extent_of(updates: int | None, arrivals: int | None) -> tuple[int, str]:
+    """What the progress of a run with these ends counts up to, and what it counts; with neither, it ends at a time."""
+    if updates is not None:
+        return updates, "updates"
+    return (arrivals, "arrivals") if arrivals is not None else (100, "% of the simulated time")
 
 
 def clock_state(m: int) -> State:
