@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,10 +85,14 @@ class AsyncExperiment(Experiment):
 
     def limit(self, now: float) -> float:
         """The time at which a run that is at ``now`` pauses at the latest, for an evaluation or because it is over."""
-        ends = [] if self.until is None else [self.until]
-        if self.eval_time is not None:
-            ends.append((np.floor(now / self.eval_time) + 1) * self.eval_time)
-        return min(ends, default=np.inf)
+        end = np.inf if self.until is None else self.until
+        if self.eval_time is None:
+            return end
+        number = np.floor(now / self.eval_time) + 1
+        if number * self.eval_time <= now:  # the quotient was rounded down
+            number += 1
+        place = float(number * self.eval_time)
+        return end if place >= end or math.isclose(place, end) else place  # not twice where a multiple is the end
 
     def history(self) -> AsyncHistory:
         return AsyncHistory(self)
