@@ -23,8 +23,12 @@ def compare(
     n_byzantine: Any = None,
     *,
     seeds: Any = 5,
-    iterations: int = 1000,
-    eval_every: int = 50,
+    iterations: int | None = None,
+    eval_every: int | None = None,
+    delays: Any = None,
+    until: float | None = None,
+    arrivals: int | None = None,
+    eval_time: float | None = None,
     loss: Any = None,
     validation: Any = None,
     tune: Any = None,
@@ -55,7 +59,15 @@ def compare(
         By default two fifths of the workers.
     seeds : int or list of int
         So many seeds from 0 on, or these: of partition, batches, attack and rule.
-    iterations, eval_every : int
+    iterations, eval_every : int, optional
+        By default 1000, or as many as the other ends of runs with delays allow, and 50.
+    delays : name, number, delay or function, optional
+        How long workers take: "exponential", "stragglers:0.2,10+exponential:2", one of ``byzadmm.delays``. Every
+        algorithm, also one that works in rounds, then runs through :func:`byzadmm.asynchronous.simulate`, where
+        ``iterations`` are updates of the model. Asynchronous algorithms need delays.
+    until, arrivals, eval_time : number, optional
+        As there: simulated time or number of messages at which runs end, and the time between evaluations. With
+        ``until``, and neither ``eval_time`` nor ``eval_every``, all runs are evaluated at 20 times, the same ones.
     loss : None, name, loss, class or function
         None: softmax regression, or least squares for data with real targets. A class of ``byzadmm.losses`` or a
         function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object has its
@@ -111,6 +123,10 @@ def compare(
         validation=validation,
         iterations=iterations,
         eval_every=eval_every,
+        delays=delays,
+        until=until,
+        arrivals=arrivals,
+        eval_time=eval_time,
         **settings,
     )
     running: dict[str, Any] = {"jobs": jobs, "progress": progress, "checkpoint": checkpoint}

@@ -203,7 +203,7 @@ class Stragglers(_Wrapper):
     share : float in (0, 1]
         Share of the workers that are slow, rounded to whole workers, at least one: the first ones.
     factor : float
-    workers : list of int, optional
+    workers : int or list of int, optional
         Exactly these are slow, whatever ``share`` is.
 
     Examples
@@ -217,14 +217,15 @@ class Stragglers(_Wrapper):
     base: Any = Constant()
     share: float = 0.2
     factor: float = 10.0
-    workers: tuple[int, ...] | None = None
+    workers: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", _delay(self.base, "base"))
         check_real(self.share, "share", low=0.0, high=1.0, strict=True)
         check_real(self.factor, "factor", low=0.0, strict=True)
         if self.workers is not None:
-            object.__setattr__(self, "workers", tuple(check_int(worker, "workers", low=0) for worker in self.workers))
+            named = (self.workers,) if isinstance(self.workers, (int, np.integer)) else self.workers
+            object.__setattr__(self, "workers", tuple(check_int(worker, "workers", low=0) for worker in named))
 
     def for_workers(self, m: int) -> Stragglers:
         slow = range(max(1, round(self.share * m))) if self.workers is None else self.workers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from byzadmm.results import Result
 from byzadmm.training.experiment import MAX_ITERATIONS, Experiment
 from byzadmm.training.history import History
 
-__all__ = ["UPDATES", "AsyncExperiment", "clock_state"]
+__all__ = ["UPDATES", "AsyncExperiment", "clock_state", "extent_of"]
 
 #: Updates of a run that has no other end.
 UPDATES = 1000
@@ -68,27 +69,30 @@ class AsyncExperiment(Experiment):
     @property
     def unit(self) -> str:
         """What the progress bar counts."""
-        if self.updates is not None:
-            return "updates"
-        return "arrivals" if self.arrivals is not None else "% of the simulated time"
+        return extent_of(self.updates, self.arrivals)[1]
 
     def progress(self, done: int, state: State) -> tuple[int, int]:
+        total, _ = extent_of(self.updates, self.arrivals)
         if self.updates is not None:
-            return done, self.updates
+            return done, total
         if self.arrivals is not None:
-            return int(state["arrivals"]), self.arrivals
+            return int(state["arrivals"]), total
         assert self.until is not None
-        return int(100 * min(float(state["now"]) / self.until, 1)), 100
+        return int(total * min(float(state["now"]) / self.until, 1)), total
 
     def span(self, done: int) -> int:
         return self.iterations - done if self.eval_time is not None else super().span(done)
 
     def limit(self, now: float) -> float:
         """The time at which a run that is at ``now`` pauses at the latest, for an evaluation or because it is over."""
-        ends = [] if self.until is None else [self.until]
-        if self.eval_time is not None:
-            ends.append((np.floor(now / self.eval_time) + 1) * self.eval_time)
-        return min(ends, default=np.inf)
+        end = np.inf if self.until is None else self.until
+        if self.eval_time is None:
+            return end
+        number = np.floor(now / self.eval_time) + 1
+        if number * self.eval_time <= now:  # the quotient was rounded down
+            number += 1
+        place = float(number * self.eval_time)
+        return end if place >= end or math.isclose(place, end) else place  # not twice where a multiple is the end
 
     def history(self) -> AsyncHistory:
         return AsyncHistory(self)
@@ -96,6 +100,13 @@ class AsyncExperiment(Experiment):
     def describe(self) -> dict[str, Any]:
         more = {"updates": self.updates, "arrivals": self.arrivals, "until": self.until, "eval_time": self.eval_time}
         return super().describe() | {"iterations": self.updates} | more | {"delays": describe(self.given_delays)}
+
+
+def extent_of(updates: int | None, arrivals: int | None) -> tuple[int, str]:
+    """What the progress of a run with these ends counts up to, and what it counts; with neither, it ends at a time."""
+    if updates is not None:
+        return updates, "updates"
+    return (arrivals, "arrivals") if arrivals is not None else (100, "% of the simulated time")
 
 
 def clock_state(m: int) -> State:

@@ -26,9 +26,9 @@ def rounds(run: AsyncExperiment) -> tuple[State, Advance]:
     clock = _Clock(run)
 
     def advance(state: State, first: int, count: int) -> Pause | None:
-        made = 0
+        made, limit = 0, run.limit(float(state["now"]))  # of this call: a round may end at an evaluation's time
         while made < count:
-            some, pause = clock.plan(state, first + made, count - made)
+            some, pause = clock.plan(state, first + made, count - made, limit)
             if some:
                 advance_models(state, first + made, some)
                 clock.record(state, first + made, some)
@@ -66,10 +66,9 @@ class _Clock:
         job, delays = k - self.run.first_k, self.run.delays
         return _Round(workers, time + max((delays(i, job, time) for i in workers.tolist()), default=0.0))
 
-    def plan(self, state: State, first: int, count: int) -> tuple[int, Pause | None]:
+    def plan(self, state: State, first: int, count: int, limit: float) -> tuple[int, Pause | None]:
         """How many rounds end before a pause for sure: eliminations that are to come only shorten them."""
         run, arrivals, clock = self.run, int(state["arrivals"]), float(state["clock"])
-        limit = run.limit(float(state["now"]))
         found: list[_Round] = []
         self._planned = state["eliminated"].copy(), found
         for k in range(first, first + min(count, _AT_ONCE)):

@@ -1,7 +1,8 @@
 """The catalogue: every name that a person can type, and what goes with it.
 
 For an algorithm that is its class, its label, the settings that suit a data set, what a search varies, and its color
-and line in every picture; for an attack, a rule, a step size or a partition, its function or class and its settings.
+and line in every picture; for an attack, a rule, a delay, a step size or a partition, its function or class and its
+settings.
 The command line, settings files, searches, pictures and the ``for_dataset`` of the algorithms read it here.
 """
 
@@ -17,6 +18,7 @@ from byzadmm.catalogue.entries import (
     algorithms,
     attacks,
     codes,
+    delays,
     filters,
     links,
     options,
@@ -41,6 +43,7 @@ from byzadmm.catalogue.text import (
     make_algorithm,
     make_attack,
     make_coding,
+    make_delays,
     make_filter,
     make_parts,
     make_rule,
@@ -68,6 +71,7 @@ __all__ = [
     "attacks",
     "codes",
     "dataset_name",
+    "delays",
     "describe_attack",
     "distinct_attacks",
     "filters",
@@ -79,6 +83,7 @@ __all__ = [
     "make_algorithm",
     "make_attack",
     "make_coding",
+    "make_delays",
     "make_filter",
     "make_parts",
     "make_rule",

@@ -1,4 +1,4 @@
-"""What each name stands for: algorithms, rules, attacks, step sizes, partitions and losses."""
+"""What each name stands for: algorithms, rules, attacks, delays, step sizes, partitions and losses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from byzadmm import aggregate, aggregators, losses, partition, redundancy, steps
 from byzadmm import attacks as _attacks
+from byzadmm import delays as _delays
 from byzadmm import filters as _filters
 from byzadmm.aggregate import _registry
 from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Algorithm, Newton, OneRound, PerturbedGD
+from byzadmm.asynchronous import ASGD, BASGD, AsyncADMM, AsyncRSA, Kardam, ZenoPlusPlus
 
 if TYPE_CHECKING:
     from byzadmm.catalogue.presets import Preset
@@ -30,6 +32,7 @@ __all__ = [
     "algorithms",
     "attacks",
     "codes",
+    "delays",
     "filters",
     "first_line",
     "hyphenated",
@@ -42,8 +45,8 @@ __all__ = [
 #: In the place of a default: the setting has none and must be given.
 REQUIRED: Any = MISSING
 
-# Fields of a rule that are no settings of text: arrays, generators, and what a run decides.
-_NOT_SETTINGS = ("center", "nonfinite", "permutation", "rng", "weights")
+# Fields that are no settings of text: of a rule arrays, generators, and what a run decides; the base of a delay.
+_NOT_SETTINGS = ("base", "center", "nonfinite", "permutation", "rng", "weights")
 
 
 def hyphenated(name: str) -> str:
@@ -240,6 +243,69 @@ _ALGORITHMS = {
         about=first_line(OneRound),
         own=("rule", "f", "newton_steps", "tol"),
     ),
+    "asgd": AlgorithmEntry(
+        ASGD,
+        "ASGD",
+        ("step",),
+        ("momentum",),
+        lambda preset: ASGD(step=preset.async_step),
+        style=Style("#777777", (0, (3, 1, 1, 1)), "x"),
+        about=first_line(ASGD),
+        own=("dampening", "momentum"),
+    ),
+    "kardam": AlgorithmEntry(
+        Kardam,
+        "Kardam",
+        ("step",),
+        ("f", "momentum"),
+        lambda preset: Kardam(step=preset.async_step),
+        style=Style("#DDAA33", "-.", "P"),
+        about="Asynchronous SGD that steps with gradients which change slowly, of senders that are not frequent.",
+        own=("f", "dampening", "momentum", "history"),
+    ),
+    "basgd": AlgorithmEntry(
+        BASGD,
+        "BASGD",
+        ("step",),
+        ("rule", "f", "momentum"),
+        lambda preset: BASGD(step=preset.step),
+        style=Style("#117733", (0, (5, 1)), "^"),
+        about=first_line(BASGD),
+        own=("rule", "buffers", "f", "momentum", "patience"),
+    ),
+    "zeno-plus-plus": AlgorithmEntry(
+        ZenoPlusPlus,
+        "Zeno++",
+        ("step",),
+        ("momentum",),
+        lambda preset: ZenoPlusPlus(step=preset.constant_step, rho=preset.constant_step(1) / 100),
+        (),
+        Style("#33BBEE", (0, (1, 1)), "D"),
+        about=first_line(ZenoPlusPlus),
+        own=("rho", "eps", "renew", "samples", "momentum"),
+    ),
+    "async-rsa": AlgorithmEntry(
+        AsyncRSA,
+        "Async RSA",
+        ("lam",),
+        ("step", "master_step", "worker_step"),
+        lambda preset: AsyncRSA.of(preset.rsa),
+        ("lam", "step"),
+        Style("#332288", "--", "s"),
+        about=first_line(AsyncRSA),
+        own=("barrier", "max_delay", "memory"),
+    ),
+    "async-admm": AlgorithmEntry(
+        AsyncADMM,
+        "Async ADMM",
+        ("lam", "beta", "master_step", "worker_step"),
+        (),
+        lambda preset: AsyncADMM.of(preset.admm),
+        ("lam", "beta", "slope"),
+        Style("#882255", "-", "o"),
+        about=first_line(AsyncADMM),
+        own=("barrier", "max_delay"),
+    ),
 }
 
 # SGD with these rules has a label and a style of its own.
@@ -333,6 +399,11 @@ def filters() -> dict[str, Entry]:
 def codes() -> dict[str, Entry]:
     """Every code of ``byzadmm.redundancy``."""
     return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(redundancy.REGISTRY.items())}
+
+
+def delays() -> dict[str, Entry]:
+    """Every delay of ``byzadmm.delays`` that text can say."""
+    return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_delays.REGISTRY.items())}
 
 
 def _fields(kind: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Attacks from a user's file, written ``FILE.py:NAME``."""
+"""Attacks and delays from a user's file, written ``FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byzadmm.catalogue.entries import REQUIRED, Entry, first_line
 
 __all__ = ["located", "own_entry", "split_own"]
 
-_MODULE = "byzadmm attack in "  # begins the name of every module that is made of a user's file
+_MODULE = re.compile(r"byzadmm (attack|delays) in (.*)", re.DOTALL)  # names of modules made of a user's file
 
 
 def split_own(text: str) -> tuple[str, str, str] | None:
@@ -35,17 +35,19 @@ def split_own(text: str) -> tuple[str, str, str] | None:
     return (found[1], (found[2] or "").strip(), (found[3] or "")[1:]) if found else None
 
 
-def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "") -> Entry:
-    """The entry of an attack in a user's file: a function, an object that can be called, or a class.
+def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "", what: str = "attack") -> Entry:
+    """The entry of an attack or delay in a user's file: a function, an object that can be called, or a class.
 
     Parameters
     ----------
     file : str
         Python file; it is run anew by every call.
     name : str
-        Of the attack in it; may have dots, as in ``Family.weak``.
+        Of the part in it; may have dots, as in ``Family.weak``.
     folder : path
         What a relative ``file`` is relative to, by default the current one.
+    what : "attack" or "delays"
+        Begins the errors.
 
     Returns
     -------
@@ -66,17 +68,18 @@ def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "") -> Entr
     ...     own_entry("my.py", "same", folder).make().__name__
     'same'
     """
-    found: Any = _load(file, Path(folder, os.path.expanduser(file)))
+    found: Any = _load(file, Path(folder, os.path.expanduser(file)), what)
     if not name:
-        raise ValueError(f"attack: {file}: expected FILE.py:NAME{_offered(found)}")
+        raise ValueError(f"{what}: {file}: expected FILE.py:NAME{_offered(found)}")
     for part in name.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise ValueError(f"attack: {file}: no {name!r} in it{_offered(found)}") from None
+            raise ValueError(f"{what}: {file}: no {name!r} in it{_offered(found)}") from None
+    article, noun = ("an", "attack") if what == "attack" else ("a", "delay")
     if not callable(found):
         kind = type(found).__name__
-        raise ValueError(f"attack: {file}:{name}: expected a function, an attack or a class, got {kind}")
+        raise ValueError(f"{what}: {file}:{name}: expected a function, {article} {noun} or a class, got {kind}")
     if not inspect.isclass(found):
         return Entry(lambda: found, {}, first_line(found))
 
@@ -84,9 +87,9 @@ def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "") -> Entr
         try:
             made = found(**settings)
         except Exception as error:
-            raise _in_file(file, error, f"{file}:{name}") from error
+            raise _in_file(file, error, f"{file}:{name}", what) from error
         if not callable(made):
-            raise ValueError(f"attack: {file}:{name}: expected a class with __call__, the attack; it has none")
+            raise ValueError(f"{what}: {file}:{name}: expected a class with __call__, the {noun}; it has none")
         return made
 
     return Entry(make, _settings(found), first_line(found))
@@ -95,16 +98,16 @@ def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "") -> Entr
 def located(error: Exception) -> Exception:
     """The error; if a user's file raised it while a run called it, a ValueError that names the line there."""
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        module = str(frame.f_globals.get("__name__"))
-        if module.startswith(_MODULE):
-            return ValueError(f"attack: {module.removeprefix(_MODULE)}, line {line}: {_words(error)}")
+        found = _MODULE.fullmatch(str(frame.f_globals.get("__name__")))
+        if found:
+            return ValueError(f"{found[1]}: {found[2]}, line {line}: {_words(error)}")
     return error
 
 
-def _load(file: str, path: Path) -> ModuleType:
+def _load(file: str, path: Path, what: str) -> ModuleType:
     if not path.is_file():
-        raise ValueError(f"attack: {file}: no such file")
-    name = _MODULE + file
+        raise ValueError(f"{what}: {file}: no such file")
+    name = _module(file, what)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -116,19 +119,24 @@ def _load(file: str, path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _in_file(file, error, file) from error
+        raise _in_file(file, error, file, what) from error
     finally:
         sys.path.remove(folder)
     return module
 
 
-def _in_file(file: str, error: BaseException, otherwise: str) -> ValueError:
+def _module(file: str, what: str) -> str:
+    """The name of the module that is made of a user's file."""
+    return f"byzadmm {what} in {file}"
+
+
+def _in_file(file: str, error: BaseException, otherwise: str, what: str) -> ValueError:
     """What went wrong, with the line of the file where it has one."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals.get("__name__") == _MODULE + file:
+        if frame.f_globals.get("__name__") == _module(file, what):
             line = number
-    return ValueError(f"attack: {otherwise if line is None else f'{file}, line {line}'}: {_words(error)}")
+    return ValueError(f"{what}: {otherwise if line is None else f'{file}, line {line}'}: {_words(error)}")
 
 
 def _words(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from byzadmm import aggregators, steps
@@ -20,6 +21,7 @@ from byzadmm.catalogue.entries import (
     algorithms,
     attacks,
     codes,
+    delays,
     filters,
     hyphenated,
     links,
@@ -28,12 +30,14 @@ from byzadmm.catalogue.entries import (
 from byzadmm.catalogue.own import own_entry, split_own
 from byzadmm.catalogue.presets import Preset
 from byzadmm.datasets import Dataset
+from byzadmm.delays import Constant, Replay
 
 __all__ = [
     "hyphenated",
     "make_algorithm",
     "make_attack",
     "make_coding",
+    "make_delays",
     "make_filter",
     "make_parts",
     "make_rule",
@@ -41,6 +45,9 @@ __all__ = [
     "parse",
     "takes_f",
 ]
+
+
+_PLUS = r"\+(?=\s*[A-Za-z])"  # between parts, not the plus of 1e+3
 
 
 def parse(
@@ -97,9 +104,12 @@ def _settings(
     return settings
 
 
+_WORDS = {"none": None, "true": True, "false": False}
+
+
 def _number(text: str, what: str) -> int | float | str | tuple[int, ...] | None:
-    if text.lower() == "none":
-        return None
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     if re.fullmatch(r"\d+(/\d+)+", text):  # a list, such as mapping=1/0
         return tuple(map(int, text.split("/")))
     for kind in (int, float):
@@ -145,6 +155,66 @@ def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Call
         entry = table[name]
     attack: Attack | Callable[..., Any] | None = entry.make(**settings)
     return attack
+
+
+def make_delays(text: str, folder: str | os.PathLike[str] = "") -> Any:
+    """A delay from text: a number, a name with its settings, a recorded trace, or one in a file of yours.
+
+    Parameters
+    ----------
+    text : str
+        ``2``, ``exponential:2``, ``stragglers:0.2,10``; with a base after a plus ``stragglers:0.2,10+exponential:2``;
+        ``trace.npz``, written by :meth:`byzadmm.delays.Replay.save`; ``my_delays.py:slow``, ``my_delays.py:Slow:by=2``.
+    folder : path
+        What a file is relative to, by default the current one.
+
+    Returns
+    -------
+    A delay of ``byzadmm.delays``, or a user's function
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.make_delays("outage:worker=3,start=10,end=20+2")
+    Outage(base=Constant(seconds=2.0), worker=3, start=10, end=20)
+    """
+    table = delays()
+    if hyphenated(re.split("[:+]", text)[0].strip()) not in table:
+        return _delay_of_file(text.strip(), folder) or _seconds(text, table)
+    first, *rest = re.split(r"(?<![\d.][eE])\+", text, maxsplit=1)  # not at the plus of 1e+3
+    name, settings = parse(first, "delays", table)
+    if rest:
+        if not hasattr(table[name].make, "base"):
+            raise ValueError(f"delays: {name} has no base, got {text!r}")
+        settings["base"] = make_delays(rest[0].strip(), folder)
+    return table[name].make(**settings)
+
+
+def _delay_of_file(text: str, folder: str | os.PathLike[str]) -> Any:
+    """A recorded trace, or a delay of a user's own; None for other text."""
+    if text.lower().endswith(".npz"):
+        try:
+            return Replay.load(Path(folder, os.path.expanduser(text)))
+        except FileNotFoundError:
+            raise ValueError(f"delays: {text}: no such file") from None
+        except ValueError as error:
+            raise ValueError(f"delays: {error}") from error
+    own = split_own(text)
+    if own is None:
+        return None
+    file, name, given = own
+    entry = own_entry(file, name, folder, "delays")
+    return entry.make(**_settings(f"{file}:{name}", given or None, "delays", entry.settings, {}))
+
+
+def _seconds(text: str, table: Mapping[str, Entry]) -> Constant:
+    try:
+        number = float(text)
+    except ValueError:
+        known = ", ".join(table)
+        wanted = f"a number, FILE.npz, FILE.py:NAME or one of {known}"
+        raise ValueError(f"delays: expected {wanted}; got {text!r}") from None
+    return Constant(check_real(number, "delays", low=0.0, strict=True))
 
 
 def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows: Any = None) -> list[Any]:
@@ -223,7 +293,7 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
     table = links()
     chain: list[Any] = []
     names = []
-    for part in re.split(r"\+(?=\s*[A-Za-z])", text):  # not the plus of 1e+3
+    for part in re.split(_PLUS, text):
         head = hyphenated(part.partition(":")[0].strip())
         usual = aggregators.NAMED.get(table[head].make.rule, {}) if head in table else {}  # type: ignore[attr-defined]
         name, settings = parse(part, "rule", table, defaults={"f": f * aggregators.reach(chain), **usual})

@@ -15,6 +15,7 @@ from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss
 from byzadmm.study.choices import Choice, choose_algorithms, choose_attacks, choose_numbers, choose_partitions
+from byzadmm.study.extent import make_extent
 from byzadmm.study.held_back import SAMPLES, held_back, remaining
 from byzadmm.training.experiment import DEFAULTS, check_settings
 from byzadmm.training.sampling import Sampling
@@ -25,6 +26,7 @@ __all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
 AXES = ("algorithm", "attack", "n_byzantine", "partition", "seed")
 
 _WORKERS = 20
+_EXTENT = ("iterations", "eval_every")  # settings that runs with delays may not have
 _USUAL_REPR: Any = object.__repr__  # has an address
 
 
@@ -48,8 +50,8 @@ class Plan:
     axes : dict
         Axis -> its values by name, in order.
     runs : dict
-        Cell -> the arguments of ``simulate``, or why it cannot run. Cells that share one dict are one run. A ``loss``
-        among the arguments may be a function ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
+        Cell -> the arguments of ``simulate``, with "delays" those of ``asynchronous.simulate``, or why it cannot run.
+        Cells that share one dict are one run. A ``loss`` among the arguments may be a function ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
     settings : dict
         What all runs have in common, for people.
     labels : dict
@@ -80,12 +82,18 @@ def make_plan(
     seeds: Any = 5,
     loss: Any = None,
     validation: Any = None,
+    iterations: int | None = None,
+    eval_every: int | None = None,
+    delays: Any = None,
+    until: float | None = None,
+    arrivals: int | None = None,
+    eval_time: float | None = None,
     **settings: Any,
 ) -> Plan:
     """The plan of a comparison; arguments as in :func:`byzadmm.compare`."""
     data = load(dataset)
     _check_loss(loss, data)
-    common = _plain(settings)
+    plain = _plain(settings)
     fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
     if data is None or _is_object(loss):  # it has its own samples
         m = check_int(loss.n_workers, "loss.n_workers", low=1)
@@ -97,6 +105,15 @@ def make_plan(
         partitions = [Choice("given", "given", lambda seed, rows: None)]
     else:
         partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
+    common = plain | make_extent(
+        m,
+        delays=delays,
+        iterations=iterations,
+        until=until,
+        arrivals=arrivals,
+        eval_every=eval_every,
+        eval_time=eval_time,
+    )
     algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
     attack_choices = choose_attacks(attacks)
     numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
@@ -104,6 +121,9 @@ def make_plan(
     seed_list = choose_numbers(numbered, "seeds", low=0, high=2**64 - 1)
     sampled = Sampling(m, common.get("participation", 1.0), 0).count
     made_for = {(one.name, q): _legal(one, q, m, sampled) for one, q in product(algorithm_choices, numbers)}
+    for (name, _), (made, _) in made_for.items():
+        if delays is None and made is not None and made.schedule == "events":
+            raise ValueError(f"delays: {name} is asynchronous and needs them, as in 'exponential' or 'stragglers:0.2,10'")
     if validation is None and not _is_object(loss) and any(one and one.validates for one, _ in made_for.values()):
         validation = SAMPLES
     divided = None if _is_object(loss) else data  # a loss that is an object has its own samples
@@ -139,7 +159,7 @@ def make_plan(
         title=data.name if data is not None else type(loss).__name__,
         axes=axes,
         runs={cell: runs[cell] for values in product(*axes.values()) for cell in [Cell(*values)]},
-        settings=_shown(data, m, common | ({} if validation is None else {"validation": validation})),
+        settings=_shown(data, m, common, {"delays": delays, "validation": validation}),
         labels={axis: {one.name: one.label for one in ones} for axis, ones in chosen.items()},
         kinds={one.name: one.kind for one in algorithm_choices},
         ideal=tuple(dict.fromkeys(cell.algorithm for cell, run in runs.items() if _is_ideal(run))),
@@ -190,7 +210,7 @@ def _is_object(loss: Any) -> bool:
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of ``simulate`` for all runs, the plain ones checked here: they would fail in every cell."""
-    for name in ("dataset", "parts", "algorithm", "attack", "byzantine", "seed", "checkpoint", "progress"):
+    for name in ("dataset", "parts", "algorithm", "attack", "byzantine", "seed", "checkpoint", "progress", "updates"):
         if name in settings:
             raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
     checked = check_settings(**{name: value for name, value in settings.items() if name in DEFAULTS})
@@ -208,8 +228,11 @@ def _is_ideal(run: dict[str, Any] | str) -> bool:
     return not isinstance(run, str) and bool(run["algorithm"].ideal)
 
 
-def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str, Any]:
-    """What all runs have in common: the data, the loss, and the settings that are not left at their defaults."""
+def _shown(data: Dataset | None, m: int, common: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What all runs have in common: the data, the loss, and the settings that are not left at their defaults.
+
+    ``given`` is shown as it was said, if it was.
+    """
     loss = common["loss"]
     shown: dict[str, Any] = {}
     if data is not None:
@@ -218,7 +241,9 @@ def _shown(data: Dataset | None, m: int, common: Mapping[str, Any]) -> dict[str,
         shown["dataset"] += f", {data.n_features} features, {kind}"
     shown |= {"n_workers": m, "loss": _loss_name(loss)}
     always = ("iterations", "eval_every", "batch_size", "rho", "dtype")
-    settings = {**DEFAULTS, **{name: value for name, value in common.items() if name != "loss"}}
+    usual = {name: value for name, value in DEFAULTS.items() if name in common or name not in _EXTENT}
+    more = {name: value for name, value in {**common, **given}.items() if name != "loss" and value is not None}
+    settings = usual | more
     return shown | {
         name: describe(value)
         for name, value in settings.items()

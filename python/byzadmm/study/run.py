@@ -12,12 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from byzadmm import asynchronous
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
 from byzadmm.catalogue import LOSSES, located
 from byzadmm.losses.base import Loss
 from byzadmm.results import Result
 from byzadmm.simulation import simulate
+from byzadmm.study.extent import progress_of
 from byzadmm.study.identity import Identity
 from byzadmm.study.plan import Cell, Plan
 from byzadmm.study.study import Missing, Study
@@ -98,7 +100,8 @@ def carry_out(
 
     threads = max(1, cores // max(1, min(len(waiting), at_once)))
     tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder, models) for cells in waiting]
-    run_many(tasks, at_once, progress=progress, on_result=ended)
+    units = [progress_of(plan.runs[cells[0]])[1] for cells in waiting]
+    run_many(tasks, at_once, progress=progress, on_result=ended, unit=(*units, "iterations")[0])
     study.seconds = time.perf_counter() - begun
     if errors and not study.results and not may_fail:
         raise errors[0]
@@ -134,21 +137,22 @@ def _task(
 ) -> Task:
     def run(tick: Progress) -> Result:
         given = {"threads": threads} | arguments | {"progress": tick}
-        given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss")}
+        given |= {name: _own_copy(given[name]) for name in ("algorithm", "attack", "loss", "delays") if name in given}
         if not isinstance(given["loss"], str):
             given["loss"] = make_loss(given)
         if on_evaluation is not None:
             given["on_evaluation"] = lambda k, metrics: on_evaluation(k, {**metrics, **cell._asdict()})
         if folder is not None:
             given["checkpoint"] = folder.state(arguments)
-        result = simulate(given.pop("dataset"), given.pop("parts"), **given)
+        train = asynchronous.simulate if "delays" in given else simulate
+        result = train(given.pop("dataset"), given.pop("parts"), **given)
         if not models:
             result.x = None
         if folder is not None:
             folder.keep(arguments, result)
         return result
 
-    return Task(run, int(arguments.get("iterations", DEFAULTS["iterations"])))
+    return Task(run, progress_of(arguments)[0])
 
 
 def make_loss(arguments: Mapping[str, Any]) -> Any:

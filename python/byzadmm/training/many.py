@@ -32,6 +32,7 @@ def run_many(
     *,
     progress: bool | Progress | None = None,
     on_result: OnResult | None = None,
+    unit: str = "iterations",
 ) -> list[Result | Exception]:
     """Carry out tasks side by side, one thread each. Ctrl-C ends them all.
 
@@ -40,6 +41,8 @@ def run_many(
     tasks : list of Task
     jobs, progress, on_result
         As in :func:`byzadmm.simulate_many`.
+    unit : str
+        What the progress bar counts.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def run_many(
     over, begun, ended = threading.Event(), [0], threading.Condition()
     done = [0] * len(tasks)
     total = sum(task.iterations for task in tasks)
-    report, close = reporter(progress)
+    report, close = reporter(progress, unit)
     results: list[Result | Exception] = [RuntimeError("not run")] * len(tasks)
 
     def run(number: int) -> Result:
