@@ -32,13 +32,14 @@ enum class Purpose : std::uint64_t {
   validation,    // batches of the master's own samples
   perturbation,  // noise that the master adds to its model
   snapshot,      // when a worker takes a new snapshot (LSVRG)
-  delay          // how long a worker computes (byzadmm.delays)
+  delay,         // how long a worker computes (byzadmm.delays)
+  edge           // which edges of a time-varying graph are there (byzadmm.graphs.Flaky)
 };
 template <>
 struct Names<Purpose> {
   static constexpr const char* of[] = {"batch",        "attack",        "user_attack", "gradient_noise",
                                        "rule",         "participation", "layers",      "validation",
-                                       "perturbation", "snapshot",      "delay"};
+                                       "perturbation", "snapshot",      "delay",       "edge"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.
