@@ -20,6 +20,7 @@ __all__ = ["CLOSE", "FAILS", "Result", "final_accuracy", "versus_ideal"]
 CLOSE, FAILS = 0.02, 0.5
 
 _CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
+_COUNTS = ("staleness", "accepted", "rejected")  # whole numbers
 _KINDS = dict.fromkeys(_CURVES, np.dtype(np.float64)) | {"iterations": np.dtype(np.int64)}
 
 
@@ -310,7 +311,9 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
         if f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *shape), kind
     whole = np.dtype(np.int64)
-    events = {name: shape for name, (shape, _) in found.items() if name.startswith("events_")}
-    wanted |= {name: ((next(iter(shape), 0),), whole) for name, shape in events.items()}
+    events = {name: about for name, about in found.items() if name.startswith("events_")}
+    for name, (shape, given) in events.items():  # an algorithm may count in fractions
+        own = given == np.float64 and name.removeprefix("events_") not in _COUNTS
+        wanted[name] = (next(iter(shape), 0),), given if own else whole
     wanted |= {"events_time": wanted["loss"], "events_arrivals": (wanted["loss"][0], whole)} if events else {}
     return wanted | {name: wanted["loss"] for name in found if name.startswith(("metric_", "weights_"))}
