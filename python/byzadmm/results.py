@@ -207,14 +207,13 @@ class Result:
         by_time = self.time is not None and self.config.get("eval_time") is not None
         return float(final_accuracy(self.time if by_time else self.iterations, curve))
 
-    def plot(
-        self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None, x: str | None = None
-    ) -> Any:
+    def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None, x: str | None = None) -> Any:
         """Draw one curve on ``ax``, by default new axes, and return the axes. Needs matplotlib.
 
         ``x`` is what it is drawn against, as in :meth:`byzadmm.Study.plot`: "iterations", "bytes", "seconds", or with
-        delays "time", which is then the default, and "arrivals". The default label names algorithm and rule. Color and line are those of the
-        algorithm in every picture of byzadmm, or others if the axes have a curve of that color already.
+        delays "time", which is then the default, and "arrivals". The default label names algorithm and rule. Color and
+        line are those of the algorithm in every picture of byzadmm, or others if the axes have a curve of that color
+        already.
         """
         if metric not in self.metrics:
             raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")

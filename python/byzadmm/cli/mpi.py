@@ -56,10 +56,10 @@ def _request(args: argparse.Namespace) -> Request:
     named = [name.partition(":")[0].strip().lower() for name in args.algorithm or ()]
     waiting = [name for name in named if name in entries and entries[name].kind.schedule == "events"]
     if waiting and args.settings is None:
-        raise ValueError(f"algorithm: {waiting[0]} is asynchronous, which does not run over MPI yet; byzadmm run has it")
+        raise ValueError(f"algorithm: {waiting[0]} is asynchronous, and does not run over MPI yet; see byzadmm run")
     request = make_request(args)
     if any("delays" in run for run in request.runs().values()):
-        raise ValueError("delays: are simulated in one process, not over MPI yet; byzadmm run has them")
+        raise ValueError("delays: are simulated in one process, not over MPI yet; see byzadmm run")
     return request
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from byzadmm.cli.output import print_table
 from byzadmm.cli.plan import Request
 from byzadmm.results import Result, versus_ideal
 from byzadmm.study import Cell, Study
+
+
+_WIDTH = 80
 
 
 def records(study: Study, request: Request) -> list[dict[str, Any]]:
@@ -55,7 +59,7 @@ def print_tables(study: Study, request: Request) -> None:
     title = f"{study.title}, mean over {seeds} seeds" if seeds > 1 else study.title
     if len(request.cases) == 1:
         return _print_case(study, _of_case(study, request.cases[0]), title)
-    print(title)
+    print(textwrap.fill(title, _WIDTH))
     for case in request.cases:
         cells = _of_case(study, case)
         if cells:
@@ -71,7 +75,8 @@ def _print_case(study: Study, cells: list[Cell], title: str) -> None:
     columns = ["algorithm", f">{metric.replace('_', ' ')}", *([">lowest", ">highest"] if several else [])]
     columns += [">loss"] if metric != "loss" else []
     length = [">updates", ">messages", ">time"] if clocked else [">iterations"]
-    columns += [*([] if several else length), ">seconds", *([">eliminated"] if eliminated else [])]
+    seconds = [] if clocked else [">seconds"]
+    columns += [*([] if several else length), *seconds, *([">eliminated"] if eliminated else [])]
     columns += ["vs Ideal"] if study.ideal else []
     rows = []
     ideal = _ideal(study, cells[0]._replace(algorithm="", seed=-1))
@@ -82,9 +87,9 @@ def _print_case(study: Study, cells: list[Cell], title: str) -> None:
         row = [name, *map(_final, [final, *([finals.min(), finals.max()] if several else [])])]
         row += [_short(float(np.mean([result.loss[-1] for result in results])))] if metric != "loss" else []
         ends = {name: values[-1] for name, values in _clocked(results[0]).items()}
-        clock = [str(ends["arrivals"]), f"{ends['time']:.6g}"] if ends else []
+        clock = [str(ends["arrivals"]), _time(ends["time"])] if ends else []
         row += [] if several else [str(int(results[0].iterations[-1])), *clock]
-        row.append(f"{np.mean([result.seconds for result in results]):.2f}")
+        row += [f"{np.mean([result.seconds for result in results]):.2f}"] if seconds else []
         row += [str(max(len(result.eliminated) for result in results) or "-")] if eliminated else []
         rows.append([*row, *([_verdict(study, name, final, ideal)] if study.ideal else [])])
     print_table(columns, rows, title)
@@ -123,6 +128,10 @@ def _curves(metrics: dict[str, Any]) -> dict[str, Any]:
 
 def _final(number: float) -> str:
     return f"{number:.3f}" if abs(number) < 100 or math.isnan(number) else _short(number)
+
+
+def _time(number: float) -> str:
+    return f"{number:.0f}" if 1e4 <= number < 1e7 else f"{number:.4g}"
 
 
 def _short(number: float) -> str:

@@ -59,7 +59,8 @@ def _run(study: Study, cell: Cell, metric: str, names: list[str]) -> dict[str, A
     place = {axis: _word(study, axis, value) for axis, value in cell._asdict().items()}
     result, why = study.results.get(cell), study.missing.get(cell)
     about = {"status": "done", "error": ""} if why is None else {"status": why.status, "error": why.reason}
-    nothing = {"final": float("nan"), "seconds": 0.0, "byzantine": [], "eliminated": {}, "iterations": [], "time": [], "curves": {}}
+    nothing = {"final": float("nan"), "seconds": 0.0, "byzantine": [], "eliminated": {}, "curves": {}}
+    nothing |= {"iterations": [], "time": []}
     if result is None:
         return place | about | nothing
     return (
