@@ -260,10 +260,13 @@ def _curve(name: str, table: Table) -> Curve:
     given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
     table.close()
     given |= more
-    label = label or given.get("rule") or entry.label + added
+    label = label or (None if "rule" in entry.own else given.get("rule")) or entry.label + added
     try:
         if "rule" in given:
-            given["rule"], given["f"] = catalogue.make_rule(given["rule"], given.get("f", 0))
+            f = given.get("f", 0)
+            given["rule"], given["f"] = catalogue.make_rule(given["rule"], f)
+            if "f" in entry.own:  # which counts there also for a rule without
+                given["f"] = f
         if "filter" in given:
             given["filter"] = catalogue.make_filter(given["filter"])
         if "coding" in given:
