@@ -97,6 +97,8 @@ class BASGD(SendsGradients, ByRule):
         rows = self.count(n)
         if rows > n:
             raise ValueError(f"buffers: expected at most one per worker, {n}, got {rows}")
+        if 2 * self.f >= rows and self.rule != "mean":  # which is not robust anyway
+            raise ValueError(f"f: expected 2 f < {rows} buffers, f <= {(rows - 1) // 2}, got {self.f}")
         super().check(rows, rows)
 
     def master_state(self, run: Experiment) -> State:

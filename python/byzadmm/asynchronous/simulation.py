@@ -98,11 +98,11 @@ def simulate(
     >>> from byzadmm import asynchronous, attacks, datasets, delays, partition
     >>> data = datasets.load("digits")
     >>> parts = partition.iid(data.train_y, 20, seed=0)
-    >>> run = asynchronous.simulate(data, parts, until=200, delays=delays.Stragglers(),
+    >>> run = asynchronous.simulate(data, parts, until=400, delays=delays.Stragglers(),
     ...                             algorithm=asynchronous.AsyncADMM.for_dataset(data, barrier=10),
     ...                             attack=attacks.SignFlip(), n_byzantine=8)
     >>> bool(run.accuracy[-1] > 0.85), float(run.time[-1])
-    (True, 200.0)
+    (True, 400.0)
     """
     run = AsyncExperiment(
         dataset,
