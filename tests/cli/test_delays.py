@@ -136,5 +136,3 @@ def test_a_run_that_ends_early_is_one_line():
     assert run.stderr == (
         "byzadmm: the run ended early: a worker never answers in round 6, and the master waits for it\n"
     )
-
-

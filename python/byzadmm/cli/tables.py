@@ -13,7 +13,6 @@ from byzadmm.cli.plan import Request
 from byzadmm.results import Result, versus_ideal
 from byzadmm.study import Cell, Study
 
-
 _WIDTH = 80
 
 
