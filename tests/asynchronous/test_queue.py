@@ -42,7 +42,7 @@ attack.sends = "dual"  # type: ignore[attr-defined]
 
 
 class Plain:
-    """The system: who is due when in a list, and everything that happens at one instant before anything is handed out."""
+    """The system: who is due when in a list, and all messages of one instant before anything is handed out."""
 
     bound, waits = np.inf, False
 

@@ -45,9 +45,10 @@ class BASGD(SendsGradients, ByRule):
     momentum : float in [0, 1)
         Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
     patience : int, optional
-        Once so many messages came without an update, and whenever so many more did, every buffer all of whose workers
-        have been silent gets half of those that were not from the fullest one that has two: every second of them. That
-        one is emptied, so that nobody's messages are in two buffers. By default workers keep their buffers.
+        Once so many messages came without an update, and whenever so many more did, every buffer of silent workers gets
+        half of the others from the fullest one that has two of them: every second. That one is emptied, so that
+        nobody's messages are in two buffers. A worker is silent that has sent no more than a quarter of the median of
+        all since the last update. By default workers keep their buffers.
 
     Examples
     --------
@@ -114,10 +115,10 @@ class BASGD(SendsGradients, ByRule):
         return True
 
     def _reassign(self, state: State) -> None:
-        """Every silent buffer gets every second of the workers heard of the fullest one that has two."""
-        counts, buffer_of = state["counts"], state["buffer_of"]
+        """Every buffer of silent workers gets every second of the others of the fullest one that has two."""
+        counts, buffer_of, since = state["counts"], state["buffer_of"], state["since"]
         left = state["eliminated"] < 0
-        heard = left & (state["since"] > 0)
+        heard = left & (since > np.median(since[left]) / 4)
         for silent in np.flatnonzero(_sizes(state, left) * (_sizes(state, heard) == 0)):
             fullest = int(np.argmax(counts * (_sizes(state, heard) > 1)))
             sharing = np.flatnonzero(heard & (buffer_of == fullest))
