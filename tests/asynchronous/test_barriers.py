@@ -104,7 +104,7 @@ def test_a_fast_attacker_has_one_vote_where_the_master_remembers() -> None:
         for barrier in (1, 2):
             made = algorithm.changed(barrier=barrier)
             normal, fast = limit(made, 1.0, value), limit(made, 0.01, value)
-            allowed = 0.002 if algorithm is admm else 0.11  # signs of stale differences go on jumping
+            allowed = 0.005 if algorithm is admm else 0.11  # signs of stale differences go on jumping
             assert normal == pytest.approx(0.25, abs=allowed), made
             assert fast == pytest.approx(0.25, abs=allowed), made
     forgets = rsa.changed(memory=False)

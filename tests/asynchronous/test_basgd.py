@@ -58,6 +58,7 @@ def test_all_messages_since_the_last_step_are_in_the_buffers() -> None:
     assert max(counts.max() for counts, *_ in MOVES) > 5
 
 
+@pytest.mark.slow
 def test_steps_stay_within_what_regular_buffers_hold() -> None:
     """One attacker of three buffers, at any speed: no element of a step lies outside those of the other two."""
     for speed in (0.01, 1.0, 20.0):
@@ -93,6 +94,7 @@ def test_the_mean_of_a_buffer_is_that_of_its_messages(dtype: str) -> None:
         assert np.isfinite(mean).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(SILENT)
 def test_a_crashed_worker_holds_up_the_run_unless_others_take_its_place() -> None:
     crash = delays.Outage(delays.Exponential(), worker=2, start=5.0)
@@ -111,6 +113,7 @@ def test_a_crashed_worker_holds_up_the_run_unless_others_take_its_place() -> Non
     assert run(BASGD(step=STEP, patience=15), delays=crash, updates=100).iterations[-1] < 100
 
 
+@pytest.mark.slow
 def test_a_fast_attacker_does_not_keep_others_from_a_silent_buffer() -> None:
     """It is alone in its buffer, which is always the fullest."""
     both = [delays.Exponential() for _ in range(M)]
@@ -123,6 +126,7 @@ def test_a_fast_attacker_does_not_keep_others_from_a_silent_buffer() -> None:
         assert np.abs(found.x0).max() < 10, patience
 
 
+@pytest.mark.slow
 def test_an_attacker_spoils_one_buffer_however_workers_are_assigned() -> None:
     class Flat:
         """Gradients that stay small wherever the model is."""

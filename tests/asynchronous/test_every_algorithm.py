@@ -83,6 +83,7 @@ def test_every_algorithm_gives_the_same_bits_along_every_path(name: str, tmp_pat
         same_along_every_path(ASYNCHRONOUS[name], tmp_path / kind, case, by_time=bool(number % 2), **settings)
 
 
+@pytest.mark.slow
 def test_an_instant_is_interrupted_anywhere(tmp_path: Path) -> None:
     """Seven messages arrive at every second, and each is an update: runs that end between any two of them."""
     settings: dict[str, Any] = {"delays": 1.0, "attack": attacks.Mimic(warmup=3), "byzantine": LOWEST}
@@ -95,6 +96,7 @@ def test_an_instant_is_interrupted_anywhere(tmp_path: Path) -> None:
             assert not differences(whole, resumed), f"{name}, {updates}: {differences(whole, resumed)}"
 
 
+@pytest.mark.slow
 def test_an_eliminated_worker_gets_no_more_jobs() -> None:
     asked: list[tuple[int, int]] = []
 

@@ -80,6 +80,7 @@ def test_without_attackers_and_with_smooth_gradients_it_is_asynchronous_sgd() ->
         assert not kardam.rejected.any()
 
 
+@pytest.mark.slow
 def test_accepted_senders_are_all_different() -> None:
     """In any 2 f + 1 gradients accepted in turn, also where f attackers collude and are a hundred times as fast."""
     for f, m in ((1, 4), (2, 7), (3, 10)):
