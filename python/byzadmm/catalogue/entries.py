@@ -13,6 +13,7 @@ from byzadmm import aggregate, aggregators, losses, partition, redundancy, steps
 from byzadmm import attacks as _attacks
 from byzadmm import delays as _delays
 from byzadmm import filters as _filters
+from byzadmm import graphs as _graphs
 from byzadmm.aggregate import _registry
 from byzadmm.algorithms import ADMM, RSA, SGD, SVRG, Algorithm, Newton, OneRound, PerturbedGD
 from byzadmm.asynchronous import ASGD, BASGD, AsyncADMM, AsyncRSA, Kardam, ZenoPlusPlus
@@ -35,6 +36,7 @@ __all__ = [
     "delays",
     "filters",
     "first_line",
+    "graphs",
     "hyphenated",
     "links",
     "options",
@@ -404,6 +406,32 @@ def codes() -> dict[str, Entry]:
 def delays() -> dict[str, Entry]:
     """Every delay of ``byzadmm.delays`` that text can say."""
     return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_delays.REGISTRY.items())}
+
+
+# What the run decides: number of nodes, seed, and which nodes have to be connected.
+_OF_THE_RUN = ("seed", "connected")
+
+
+def graphs() -> dict[str, Entry]:
+    """Every maker of ``byzadmm.graphs``, called as ``make(m, **settings)``.
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.graphs()["ring"].settings
+    {'k': 1}
+    """
+    return {name: Entry(make, _graph_settings(make), first_line(make)) for name, make in _graphs.REGISTRY.items()}
+
+
+def _graph_settings(make: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of a maker beside the number of nodes and what the run decides."""
+    _, *others = inspect.signature(make).parameters.values()
+    return {
+        item.name: REQUIRED if item.default is item.empty else item.default
+        for item in others
+        if item.name not in _OF_THE_RUN
+    }
 
 
 def _fields(kind: Any) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from byzadmm.catalogue.entries import (
     codes,
     delays,
     filters,
+    graphs,
     hyphenated,
     links,
     suited_step,
@@ -31,6 +33,7 @@ from byzadmm.catalogue.own import own_entry, split_own
 from byzadmm.catalogue.presets import Preset
 from byzadmm.datasets import Dataset
 from byzadmm.delays import Constant, Replay
+from byzadmm.graphs import Graph
 
 __all__ = [
     "hyphenated",
@@ -39,6 +42,7 @@ __all__ = [
     "make_coding",
     "make_delays",
     "make_filter",
+    "make_graph",
     "make_parts",
     "make_rule",
     "make_step",
@@ -330,6 +334,37 @@ def make_coding(text: str, q: int = 1) -> Any:
     """
     name, settings = parse(text, "coding", codes(), defaults={"f": max(q, 1)})
     return codes()[name].make(**settings)
+
+
+def make_graph(text: str, m: int, seed: int = 0, connected: Iterable[int] | str | None = "all") -> Graph:
+    """A graph of ``byzadmm.graphs`` on ``m`` nodes by the name of its maker, with its settings.
+
+    Parameters
+    ----------
+    text : str
+        ``complete``, ``ring:k=2``, ``erdos-renyi:0.7``, ``torus:a=4``, ``two-castle`` (for an even ``m``).
+    m : int
+        Number of nodes.
+    seed, connected
+        Of a random graph: see ``graphs.erdos_renyi``.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> from byzadmm import catalogue
+    >>> catalogue.make_graph("torus:a=3", 12)
+    <Graph, 12 nodes, 24 edges>
+    """
+    table = graphs()
+    name, settings = parse(text, "graph", table)
+    make = table[name].make
+    of_the_run = {"seed": seed, "connected": connected}
+    taken = inspect.signature(make).parameters
+    graph: Graph = make(m, **{key: value for key, value in of_the_run.items() if key in taken}, **settings)
+    return graph
 
 
 def _as_named(names: Sequence[str], f: int = 0) -> aggregators.Chain | None:
