@@ -6,10 +6,11 @@ namespace byzadmm::bindings {
 
 namespace {
 
-/// call(kernels of T, models (m, d), what the nodes heard, pull (m, d), thread count) with the lock released.
-template <class Call>
+/// call(kernels of T, models (m, d), what the nodes heard, out (m, d), thread count) with the lock released. `out` is
+/// of type Out, or of that of the models for void.
+template <class Out, class Call>
 void on_nodes(const py::array& x, const py::list& table, const py::array& index, const py::array& offset,
-              const py::array& pull, int threads, Call&& call) {
+              const py::array& out, const char* name, int threads, Call&& call) {
   dispatch_float(x, "x", [&](auto tag) {
     using T = decltype(tag);
     require_dims(x, "x", 2);
@@ -18,7 +19,8 @@ void on_nodes(const py::array& x, const py::list& table, const py::array& index,
     const T* x_ = require<T>(x, "x", {m, d});
     const index_t* at = require<index_t>(index, "index", {links});
     const index_t* first = require<index_t>(offset, "offset", {m + 1});
-    double* pull_ = require_out<double>(pull, "pull", {m, d});
+    using O = std::conditional_t<std::is_void_v<Out>, T, Out>;
+    O* to = require_out<O>(out, name, {m, d});
     std::vector<const T*> rows;
     for (const auto& row : table) rows.push_back(require<T>(as_array(row, "table"), "table", {d}));
     const auto count = static_cast<index_t>(rows.size());
@@ -28,8 +30,25 @@ void on_nodes(const py::array& x, const py::list& table, const py::array& index,
       require_value(at[l] >= -1 && at[l] < count, "index", "rows of the table, or -1");
     const int team = bindings::table().resolve_threads(threads, (links + m) * d);
     const Unlocked unlocked;
-    call(kernels<T>(), x_, Heard<T>{rows.data(), at, first, m, d}, pull_, team);
+    call(kernels<T>(), x_, Heard<T>{rows.data(), at, first, m, d}, to, team);
   });
+}
+
+/// Rows to exclude at each node, (m): `each` times f_i at most what it heard, or less where all may not go.
+inline const index_t* excluded(const py::array& f, const py::array& index, const py::array& offset, index_t each) {
+  require_dims(index, "index", 1);
+  require_dims(offset, "offset", 1);
+  const index_t m = offset.size() - 1, links = index.size();
+  require_value(m >= 1, "offset", "at least two numbers");
+  const index_t *b = require<index_t>(f, "f", {m}), *at = require<index_t>(index, "index", {links});
+  const index_t* first = require<index_t>(offset, "offset", {m + 1});
+  for (index_t i = 0; i < m; ++i) {
+    require_value(first[i] >= 0 && first[i] <= first[i + 1] && first[i + 1] <= links, "offset", "ascending numbers");
+    index_t heard = 0;
+    for (index_t l = first[i]; l < first[i + 1]; ++l) heard += at[l] >= 0;
+    require_value(b[i] < 0 || (each == 1 ? b[i] <= heard : 2 * b[i] < heard), "f", "fewer than were heard");
+  }
+  return b;
 }
 
 }  // namespace
@@ -66,11 +85,12 @@ void bind_decentralized(py::module_& m) {
           require_dims(x, "x", 2);
           return require_out<decltype(tag)>(e, "e", {index.size(), x.shape(1)});
         });
-        on_nodes(x, table, index, offset, pull, threads, [&](auto& k, auto* x_, auto heard, double* pull_, int team) {
-          using T = std::decay_t<decltype(*x_)>;
-          k.edge_dual_steps(x_, heard, said, static_cast<T>(beta), static_cast<T>(lam), static_cast<T*>(duals), pull_,
-                            team);
-        });
+        on_nodes<double>(x, table, index, offset, pull, "pull", threads,
+                         [&](auto& k, auto* x_, auto heard, double* pull_, int team) {
+                           using T = std::decay_t<decltype(*x_)>;
+                           k.edge_dual_steps(x_, heard, said, static_cast<T>(beta), static_cast<T>(lam),
+                                             static_cast<T*>(duals), pull_, team);
+                         });
       },
       "x"_a, "table"_a, "index"_a, "offset"_a, "dictated"_a, "e"_a, "pull"_a, "beta"_a, "lam"_a, "threads"_a,
       "Duals of all links, and what pulls each node.");
@@ -78,12 +98,38 @@ void bind_decentralized(py::module_& m) {
       "sign_pulls",
       [](const py::array& x, const py::list& table, const py::array& index, const py::array& offset,
          const py::array& pull, double lam, int threads) {
-        on_nodes(x, table, index, offset, pull, threads, [&](auto& k, auto* x_, auto heard, double* pull_, int team) {
-          k.sign_pulls(x_, heard, lam, pull_, team);
-        });
+        on_nodes<double>(
+            x, table, index, offset, pull, "pull", threads,
+            [&](auto& k, auto* x_, auto heard, double* pull_, int team) { k.sign_pulls(x_, heard, lam, pull_, team); });
       },
       "x"_a, "table"_a, "index"_a, "offset"_a, "pull"_a, "lam"_a, "threads"_a,
       "Signs of the differences to the neighbors, summed, times lam.");
+  m.def(
+      "scissor_neighbors",
+      [](const py::array& own, const py::list& table, const py::array& index, const py::array& offset,
+         const py::array& weights, const py::array& own_weights, const py::array& f, const py::array& out,
+         int threads) {
+        const double* w = require<double>(weights, "weights", {index.size()});
+        const double* o = require<double>(own_weights, "own_weights", {offset.size() - 1});
+        const index_t* b = excluded(f, index, offset, 1);
+        on_nodes<void>(own, table, index, offset, out, "out", threads,
+                       [&](auto& k, auto* own_, auto heard, auto* to, int team) {
+                         k.scissor_neighbors(own_, heard, w, o, b, to, team);
+                       });
+      },
+      "own"_a, "table"_a, "index"_a, "offset"_a, "weights"_a, "own_weights"_a, "f"_a, "out"_a, "threads"_a,
+      "IOS at every node; gossip where f is 0, the own row where it is negative.");
+  m.def(
+      "trim_neighbors",
+      [](const py::array& own, const py::list& table, const py::array& index, const py::array& offset,
+         const py::array& f, const py::array& out, int threads) {
+        const index_t* b = excluded(f, index, offset, 2);
+        on_nodes<void>(
+            own, table, index, offset, out, "out", threads,
+            [&](auto& k, auto* own_, auto heard, auto* to, int team) { k.trim_neighbors(own_, heard, b, to, team); });
+      },
+      "own"_a, "table"_a, "index"_a, "offset"_a, "f"_a, "out"_a, "threads"_a,
+      "BRIDGE-T at every node; the own row where f is negative.");
 }
 
 }  // namespace byzadmm::bindings

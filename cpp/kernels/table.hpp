@@ -76,6 +76,9 @@ struct Kernels {
                      T* out, index_t m, index_t d, int threads);
   void (*edge_dual_steps)(const T* x, Heard<T>, const bool* dictated, T beta, T lam, T* e, double* pull, int threads);
   void (*sign_pulls)(const T* x, Heard<T>, double lam, double* pull, int threads);
+  void (*scissor_neighbors)(const T* own, Heard<T>, const double* weight, const double* own_weight, const index_t* f,
+                            T* out, int threads);
+  void (*trim_neighbors)(const T* own, Heard<T>, const index_t* f, T* out, int threads);
   void (*sgd_step)(const T* x0, const T* direction, T alpha, T rho, T* out, index_t d, int threads);
   void (*momentum_step)(T* momentum, const T* g, T beta, index_t size, int threads);
 
@@ -159,5 +162,7 @@ template <class T>
 void fill_training(Kernels<T>&);
 template <class T>
 void fill_coding(Kernels<T>&);
+template <class T>
+void fill_decentralized(Kernels<T>&);
 
 }  // namespace byzadmm

@@ -1,7 +1,6 @@
 // Losses of linear models, the steps of the algorithms, random numbers, attacks, and the fused loops.
 #include "byzadmm/admm.hpp"
 #include "byzadmm/attacks.hpp"
-#include "byzadmm/decentralized.hpp"
 #include "byzadmm/hessian.hpp"
 #include "byzadmm/losses.hpp"
 #include "byzadmm/messages.hpp"
@@ -51,9 +50,6 @@ void fill_training(Kernels<T>& k) {
   k.admm_master_step_of_sums = admm_master_step_of_sums<T>;
   k.rsa_worker_step = rsa_worker_step<T>;
   k.rsa_master_step = rsa_master_step<T>;
-  k.node_steps = node_steps<T>;
-  k.edge_dual_steps = edge_dual_steps<T>;
-  k.sign_pulls = sign_pulls<T>;
   k.sgd_step = sgd_step<T>;
   k.momentum_step = momentum_step<T>;
   k.philox_normal = philox_normal;

@@ -176,6 +176,26 @@ def sign_pulls(
     lam: float,
     threads: int,
 ) -> None: ...
+def scissor_neighbors(
+    own: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    own_weights: NDArray[np.float64],
+    f: NDArray[np.int64],
+    out: _Array,
+    threads: int,
+) -> None: ...
+def trim_neighbors(
+    own: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    f: NDArray[np.int64],
+    out: _Array,
+    threads: int,
+) -> None: ...
 
 # bind_training.cpp
 _State = dict[str, _Array]

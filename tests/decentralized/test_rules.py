@@ -24,7 +24,9 @@ from byzadmm.decentralized import (
     SelfCenteredClipping,
     TrimNeighbors,
 )
+from byzadmm.decentralized.network import Nodes
 from support.arrays import same_bits
+from support.graphs import experiment_on
 
 
 def column(*values: float) -> Any:
@@ -155,6 +157,29 @@ def test_illegal_numbers_name_the_node_and_its_degree() -> None:
     ):
         with pytest.raises(error, match=message):
             run(DSGD(**({"step": step} | wrong)))
+
+
+@pytest.mark.parametrize("name", ["gossip", "ios", "trimneighbors"])
+def test_a_rule_everywhere_is_the_rule_at_each_node(name: str, dtype: str) -> None:
+    """Native for all nodes at once: the same bits for every thread count, hostile numbers among the messages."""
+    rng = np.random.default_rng(5)
+    graph = graphs.erdos_renyi(9, 0.8, seed=1)
+    rule: Any = RULES[name]()
+    loss = losses.Quadratic(np.ones(9), np.zeros((9, 1100)))
+    run = experiment_on(graph, DSGD(rule=name, step=steps.constant(1.0)), loss=loss, dtype=dtype)
+    for trial in range(12):
+        x = (rng.choice(sizes(dtype), (9, 1)) * rng.uniform(-1, 1, (9, 1100))).astype(dtype)
+        x[trial % 9, 3] = [np.nan, np.inf, 1.0][trial % 3]
+        mail = Nodes(run).exchange(x, 1)
+        f = np.array([min(trial % 4, rule.max_f(int(n))) if n else -1 for n in mail.counts])
+        f[~mail.finite] = -1
+        expected = x.copy()
+        for i in np.flatnonzero(f >= 0):
+            expected[i] = rule(x[i], mail.rows(i), *mail.weights(i), int(f[i]))
+        for threads in (1, 2, 3, 7):
+            out = np.empty_like(x)
+            rule.everywhere(x, mail, f, out, threads)
+            assert same_bits(out, expected), (trial, threads)
 
 
 def test_every_rule_has_the_signature() -> None:

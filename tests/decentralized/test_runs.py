@@ -50,9 +50,9 @@ def test_the_same_bits_for_threads_evaluations_and_resumed_runs(name: str, tmp_p
             resumed = decentralized.simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
             assert equal_runs(base, other), case
             assert equal_runs(base, resumed), case
+    other_graph = settings | {"graph": graphs.complete(M)}
     with pytest.raises(ValueError, match="another run"):
-        settings["graph"] = graphs.complete(M)
-        decentralized.simulate(data, parts, checkpoint=kept, eval_every=2, **settings)
+        decentralized.simulate(data, parts, checkpoint=kept, eval_every=2, **other_graph)
 
 
 @pytest.mark.parametrize("name", ["dadmm", "drsa", "ios", "trimneighbors", "median"])
@@ -199,7 +199,8 @@ def test_byzantine_nodes_keep_an_honest_state() -> None:
 def test_curves_are_of_the_regular_nodes() -> None:
     data, parts = small_data(), small_parts()
     common: dict[str, Any] = {"graph": GRAPH, "algorithm": DECENTRALIZED["dadmm"], "attack": attacks.Gaussian()}
-    run = decentralized.simulate(data, parts, n_byzantine=2, iterations=20, eval_every=10, record="trajectory", **common)
+    common |= {"n_byzantine": 2, "iterations": 20, "eval_every": 10, "record": "trajectory"}
+    run = decentralized.simulate(data, parts, **common)
     assert run.x is not None
     assert run.trajectory is not None
     loss, regular = losses.Softmax(data, parts), run.x[: M - 2].astype(np.float64)

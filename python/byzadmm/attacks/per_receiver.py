@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_real
 from byzadmm.attacks.base import Attack, Searched, register
@@ -41,11 +42,11 @@ class _Away(Attack):
         if receiver is not None:
             shares[receiver] = 0
         heard = np.flatnonzero(shares)
-        pull = np.zeros(messages.shape[1])
-        with np.errstate(all="ignore"):  # the messages of a run that diverges
-            for j in heard.tolist():
-                pull += shares[j] * (messages[j].astype(np.float64) - x0)
-            forged = (x0 - getattr(self, "eps", 1.0) * pull / attackers).astype(messages.dtype)
+        factor = getattr(self, "eps", 1.0) / attackers
+        # x_i and the regular messages, each with what it counts in the result.
+        counts = np.concatenate([[1 + factor * shares.sum()], -factor * shares[heard]])
+        forged = np.empty(messages.shape[1], messages.dtype)
+        _core.weighted_sum([x0, *(messages[j] for j in heard)], forged, counts, 1.0, 0)
         return np.repeat(forged[None], len(byzantine), axis=0)
 
 

@@ -88,6 +88,4 @@ class DADMM(DecentralizedAlgorithm):
         alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
         _core.node_steps(x, x, nodes.gradients(x, k), pull, alpha, nodes.run.rhos, x, threads)
         mail = nodes.exchange(x, k, index=k + 1)
-        _core.edge_dual_steps(
-            x, mail.table, mail.index, mail.links.offsets, mail.dictated, state["e"], pull, self.beta, self.lam, threads
-        )
+        _core.edge_dual_steps(x, *mail.heard, mail.dictated, state["e"], pull, self.beta, self.lam, threads)

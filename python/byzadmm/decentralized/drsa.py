@@ -73,6 +73,6 @@ class DRSA(DecentralizedAlgorithm):
         g = nodes.gradients(x, k)
         mail = nodes.exchange(x, k)
         pull = np.empty(x.shape)
-        _core.sign_pulls(x, mail.table, mail.index, mail.links.offsets, pull, self.lam, threads)
+        _core.sign_pulls(x, *mail.heard, pull, self.lam, threads)
         alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
         _core.node_steps(x, x, g, pull, alpha, nodes.run.rhos, x, threads)

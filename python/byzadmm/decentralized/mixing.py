@@ -74,18 +74,22 @@ def combine(nodes: Nodes, mail: Mail, rule: Rule, f: NDArray[np.int64], own: Arr
     nothing, too little for the rule, or that is not finite itself keeps its own row.
     """
     draws = bool(getattr(rule, "draws", False))
-    most: dict[int, int] = nodes.kept.setdefault("most", {})  # legal f by the number of neighbors
-    for i in range(nodes.m):
-        rows = mail.rows(i)
-        n = len(rows)
-        count = max(int(f[i]) - int(mail.left_out[i]), 0)
-        if isinstance(rule, NeighborhoodRule) and n:
-            if n not in most:
-                most[n] = rule.max_f(n)
-            count = min(count, most[n])
-        if not n or count < 0 or not mail.finite[i]:
+    counts = np.maximum(f - mail.left_out, 0)
+    if isinstance(rule, NeighborhoodRule):
+        legal: dict[int, int] = nodes.kept.setdefault("legal", {})  # by the number of neighbors
+        for n in set(mail.counts.tolist()) - legal.keys():
+            legal[n] = rule.max_f(n)
+        counts = np.minimum(counts, [legal[n] for n in mail.counts.tolist()])
+    counts = np.where((mail.counts > 0) & mail.finite, counts, -1)
+    everywhere = getattr(rule, "everywhere", None)
+    if everywhere is not None:
+        everywhere(own, mail, counts, out, nodes.threads)
+        return
+    for i, count in enumerate(counts.tolist()):
+        if count < 0:
             out[i] = own[i]
             continue
+        rows = mail.rows(i)
         weights, own_weight = mail.weights(i)
         more = {"rng": nodes.rng(i, k)} if draws else {}
         if isinstance(rule, NeighborhoodRule):

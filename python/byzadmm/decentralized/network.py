@@ -52,17 +52,31 @@ class Mail:
         Links on which an attack forged what the algorithm ``dictates``.
     finite : (m,) bool
         Whether what each node itself sent is finite.
-    left_out : (m,) int64
-        Messages to each node that were not finite.
+    left_out, counts : (m,) int64
+        Messages to each node that were not finite, and those that it heard.
+    link_weights : (L,) float64
+        Metropolis weight of each link.
+    own_weights : (m,) float64
+        What is left for each node itself.
     """
 
     def __init__(
         self, links: Links, table: list[Array], index: Ints, weights: Reals, finite: Any, left_out: Ints, dictated: Any
     ) -> None:
         self.links, self.table, self.index, self.dictated = links, table, index, dictated
-        self.finite, self.left_out, self._weights = finite, left_out, weights
+        self.finite, self.left_out = finite, left_out
+        heard = index >= 0
+        m = len(finite)
+        self.counts: Ints = np.bincount(links.receivers[heard], minlength=m)
+        self.link_weights = weights
+        self.own_weights = np.asarray(1.0 - np.bincount(links.receivers[heard], weights[heard], m), np.float64)
         self._offsets: list[int] = links.offsets.tolist()
         self._index: list[int] = index.tolist()
+
+    @property
+    def heard(self) -> tuple[list[Array], Ints, Ints]:
+        """Table, index and offsets, as native functions take them."""
+        return self.table, self.index, self.links.offsets
 
     def rows(self, i: int) -> list[Array]:
         """The messages that node ``i`` heard, by ascending senders; not to be changed."""
@@ -77,13 +91,12 @@ class Mail:
     def columns(self, block: Array) -> Mail:
         """The same messages, some of their columns."""
         table = [np.ascontiguousarray(row[block]) for row in self.table]
-        return Mail(self.links, table, self.index, self._weights, self.finite, self.left_out, self.dictated)
+        return Mail(self.links, table, self.index, self.link_weights, self.finite, self.left_out, self.dictated)
 
     def weights(self, i: int) -> tuple[Reals, float]:
         """Metropolis weights of these messages, and of the node itself: with them they sum to one."""
         lo, hi = self._offsets[i], self._offsets[i + 1]
-        weights = self._weights[lo:hi][self.index[lo:hi] >= 0]
-        return weights, float(1.0 - weights.sum())
+        return self.link_weights[lo:hi][self.index[lo:hi] >= 0], float(self.own_weights[i])
 
 
 class Nodes(Group):
@@ -110,7 +123,6 @@ class Nodes(Group):
         # Byzantine nodes tell each other the truth: their states are honest.
         forged = self._byzantine[self.links.senders] & ~self._byzantine[self.links.receivers]
         self._forged = np.flatnonzero(forged)
-        self._slot = {node: slot for slot, node in enumerate(run.byzantine)}
         attack = run.attack
         self._receives = bool(getattr(attack, "per_receiver", False))
         self._apart = self._receives or bool(getattr(attack, "uses_x0", False))
@@ -125,8 +137,9 @@ class Nodes(Group):
         """Every node sends its message, row i of ``messages`` (m, n), to its neighbors of round ``k``.
 
         The Byzantine nodes' rows are their honest messages, which others hear in forged form. ``index`` is the number
-        of the message for an attack, by default ``k``.
+        of the message for an attack, by default ``k``. The rows that are heard are views of ``messages``.
         """
+        messages = np.ascontiguousarray(messages)
         links = self.links
         present, weights = self._graph(k)
         found = links.senders if present is None else np.where(present, links.senders, -1)
@@ -134,8 +147,9 @@ class Nodes(Group):
         finite = good
         if len(self._forged):
             found = found.copy()
-            for rows, at, place in self._forge(messages, k if index is None else index, weights):
-                found[at] = np.where(found[at] >= 0, len(table) + place, -1)
+            there = self._forged if present is None else self._forged[present[self._forged]]
+            for rows, at, place in self._forge(messages, k if index is None else index, weights, there):
+                found[at] = len(table) + place
                 table += list(rows)
                 good = np.concatenate([good, np.asarray(_core.acceptable(rows, 0.0))])
         usable = (found >= 0) & good[found]
@@ -159,8 +173,8 @@ class Nodes(Group):
             self._static = graph, (None if present.all() else present), weights
         return self._static[1:]
 
-    def _forge(self, honest: Array, index: int, weights: Reals) -> list[tuple[Array, Ints, Ints]]:
-        """Forged messages: rows, the links on which they go, and the row of each."""
+    def _forge(self, honest: Array, index: int, weights: Reals, forged: Ints) -> list[tuple[Array, Ints, Ints]]:
+        """Forged messages for the links ``forged``: rows, the links on which they go, and the row of each."""
         links, run = self.links, self.run
         if not self._apart:
             x0 = np.zeros(honest.shape[1], honest.dtype)
@@ -168,11 +182,11 @@ class Nodes(Group):
                 with np.errstate(all="ignore"):
                     x0[:] = honest[self._regular].mean(axis=0, dtype=np.float64)
             shown = self._seen(honest, run.byzantine)
-            slots = np.array([self._slot[int(sender)] for sender in links.senders[self._forged]])
-            return [(self._called(shown, index, x0, run.byzantine), self._forged, slots)]
+            slots = np.searchsorted(run.byzantine, links.senders[forged])
+            return [(self._called(shown, index, x0, run.byzantine), forged, slots)]
         made = []
         for i in self._regular.tolist():
-            at = self._forged[links.receivers[self._forged] == i]
+            at = forged[links.receivers[forged] == i]
             if len(at):
                 attackers = links.senders[at].tolist()
                 more: dict[str, Any] = {"receiver": i} if self._receives else {}

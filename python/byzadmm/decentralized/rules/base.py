@@ -33,6 +33,9 @@ class NeighborhoodRule:
     draws : bool
         Whether it is called with a further keyword ``rng``, a generator for this node and round.
 
+    A method ``everywhere(own, mail, f, out, threads)``, if there is one, is the rule at all nodes at once: from their
+    own rows (m, n), their ``Mail`` and f (m,), negative where the own row is the result, into ``out`` (m, n).
+
     Examples
     --------
     >>> import numpy as np

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm.decentralized.rules.base import Counting, Reals, register, weighted_mean
+
+if TYPE_CHECKING:
+    from byzadmm.decentralized.network import Mail
 
 __all__ = ["FABA", "IOS", "NNA"]
 
@@ -48,6 +52,9 @@ class IOS(Counting):
             farthest = int(order_of(rows, center)[-1])
             del rows[farthest], shares[1 + farthest]
         return weighted_mean([own, *rows], np.array(shares))
+
+    def everywhere(self, own: Array, mail: Mail, f: Array, out: Array, threads: int) -> None:
+        _core.scissor_neighbors(own, *mail.heard, mail.link_weights, mail.own_weights, f, out, threads)
 
 
 @register("faba")

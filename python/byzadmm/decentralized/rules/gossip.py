@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm.decentralized.rules.base import NeighborhoodRule, Reals, register, weighted_mean
+
+if TYPE_CHECKING:
+    from byzadmm.decentralized.network import Mail
 
 __all__ = ["Gossip"]
 
@@ -26,3 +31,7 @@ class Gossip(NeighborhoodRule):
 
     def combined(self, own: Array, rows: list[Array], weights: Reals, own_weight: float, f: int) -> Array:
         return weighted_mean([own, *rows], np.concatenate([[own_weight], weights]))
+
+    def everywhere(self, own: Array, mail: Mail, f: Array, out: Array, threads: int) -> None:
+        none = np.minimum(f, 0)
+        _core.scissor_neighbors(own, *mail.heard, mail.link_weights, mail.own_weights, none, out, threads)

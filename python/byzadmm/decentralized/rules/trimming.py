@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.decentralized.rules.base import Counting, NeighborhoodRule, Reals, register, weighted_mean
+
+if TYPE_CHECKING:
+    from byzadmm.decentralized.network import Mail
 
 __all__ = ["WMSR", "TrimNeighbors"]
 
@@ -62,6 +65,14 @@ class TrimNeighbors(Counting):
             return out
         _core.trimmed_mean(rows, out, f, None, 0)
         return weighted_mean([own, out], np.array([1.0, len(rows) - 2.0 * f]))
+
+    @property
+    def everywhere(self) -> Any:
+        """At all nodes at once, where the own value is kept."""
+        return self._everywhere if self.own == "kept" else None
+
+    def _everywhere(self, own: Array, mail: Mail, f: Array, out: Array, threads: int) -> None:
+        _core.trim_neighbors(own, *mail.heard, f, out, threads)
 
 
 @register("wmsr")
