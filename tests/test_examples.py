@@ -20,6 +20,7 @@ EXPECTED: dict[str, list[tuple[str, float, float]]] = {
     "own_loss": [("ADMM", 0.2, 0.45), ("geometric median", 0.2, 0.4)],
     "own_rule": [("ideal", 0.9, 1.0), ("halfway", 0.9, 1.0)],
     "regression": [("Ideal SGD", 0.93, 0.95), ("ADMM", 0.88, 0.95), ("r2 of the least-squares solution", 0.93, 0.95)],
+    "stragglers": [("in rounds", 0.1, 0.9), ("asynchronous", 0.7, 0.97)],
     "torch_cnn": [("Ideal SGD", 0.5, 1.0), ("NNM + trimmed mean", 0.5, 1.0)],
 }
 FILES = {
@@ -27,6 +28,7 @@ FILES = {
     "own_attack": ["own_attack.html", "own_attack.png"],
     "own_rule": ["own_rule.png"],
     "regression": ["regression.png"],
+    "stragglers": ["stragglers.png"],
     "torch_cnn": ["torch_cnn.png"],
 }
 

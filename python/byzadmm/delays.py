@@ -48,6 +48,7 @@ Delay = Callable[..., float]
 REGISTRY: dict[str, type[Any]] = {}
 
 _DELAY = _core.PURPOSES.index("delay")
+_LARGEST = 709.0  # its exponential is a number
 
 
 def register(kind: type[Any]) -> type[Any]:
@@ -175,7 +176,8 @@ class Pareto:
         check_real(self.scale, "scale", low=0.0, strict=True)
 
     def __call__(self, worker: int, job: int, rng: Any) -> float:
-        return self.scale * math.exp(-math.log1p(-_open(rng)) / self.shape)
+        exponent = -math.log1p(-_open(rng)) / self.shape
+        return self.scale * math.exp(exponent) if exponent < _LARGEST else math.inf
 
 
 class _Wrapper:

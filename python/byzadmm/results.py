@@ -20,6 +20,7 @@ __all__ = ["CLOSE", "FAILS", "Result", "final_accuracy", "versus_ideal"]
 CLOSE, FAILS = 0.02, 0.5
 
 _CURVES = ("iterations", "accuracy", "loss", "consensus_gap", "distance")
+_COUNTS = ("staleness", "accepted", "rejected")  # whole numbers
 _KINDS = dict.fromkeys(_CURVES, np.dtype(np.float64)) | {"iterations": np.dtype(np.int64)}
 
 
@@ -199,14 +200,21 @@ class Result:
     def final_accuracy(self, last: int | None = None) -> float:
         """Mean accuracy over the last fifth of the run (:func:`final_accuracy`), or over the ``last`` evaluations."""
         if last is None:
-            return float(final_accuracy(self.iterations, self.accuracy))
+            return self.final(self.accuracy)
         return float(np.mean(self.accuracy[-check_int(last, "last", low=1) :]))
 
-    def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None) -> Any:
-        """Draw one curve against iterations on ``ax``, by default new axes, and return the axes. Needs matplotlib.
+    def final(self, curve: Array) -> float:
+        """Mean of one of its curves over the last fifth of the run, by simulated time if evaluations go by that."""
+        by_time = self.time is not None and self.config.get("eval_time") is not None
+        return float(final_accuracy(self.time if by_time else self.iterations, curve))
 
-        The default label names algorithm and rule. Color and line are those of the algorithm in every picture of
-        byzadmm, or others if the axes have a curve of that color already.
+    def plot(self, ax: Any = None, *, metric: str = "accuracy", label: str | None = None, x: str | None = None) -> Any:
+        """Draw one curve on ``ax``, by default new axes, and return the axes. Needs matplotlib.
+
+        ``x`` is what it is drawn against, as in :meth:`byzadmm.Study.plot`: "iterations", "bytes", "seconds", or with
+        delays "time", which is then the default, and "arrivals". The default label names algorithm and rule. Color and
+        line are those of the algorithm in every picture of byzadmm, or others if the axes have a curve of that color
+        already.
         """
         if metric not in self.metrics:
             raise ValueError(f"metric: expected one of {', '.join(self.metrics)}; got {metric!r}")
@@ -217,12 +225,14 @@ class Result:
         from matplotlib.colors import to_hex
 
         from byzadmm.catalogue import label_of, styles
+        from byzadmm.study.places import LABELS, choose_x, places_of
 
         name, usual = label_of(self.config["algorithm"])
         look = styles([name], [to_hex(line.get_color()) for line in ax.get_lines()])[name]
         given = usual if label is None else label
-        ax.plot(self.iterations, self.metrics[metric], label=given, color=look.color, linestyle=look.line)
-        ax.set_xlabel("iterations")
+        axis = choose_x(x, [self])
+        ax.plot(places_of(self, axis), self.metrics[metric], label=given, color=look.color, linestyle=look.line)
+        ax.set_xlabel(LABELS[axis])
         ax.set_ylabel(metric.replace("_", " "))
         ax.legend()
         return ax
@@ -254,15 +264,15 @@ class Result:
         return f"<Result {name}, {self.iterations[-1]} iterations, accuracy {last:.3f}>"
 
 
-def final_accuracy(iterations: Array, accuracy: Array) -> Any:
+def final_accuracy(iterations: Any, accuracy: Any) -> Any:
     """Mean accuracy over the evaluations at ``k >= 0.8 K`` of a run of ``K`` iterations.
 
     This is what "final accuracy" means everywhere: in tables, searches, claims, heat maps and legends.
 
     Parameters
     ----------
-    iterations : (t,) integers
-        Iterations done at each evaluation, ascending.
+    iterations : (t,) array
+        Iterations done at each evaluation, or the simulated time then; ascending.
     accuracy : (..., t) array
         One curve, or several along the other axes.
 
@@ -277,7 +287,8 @@ def final_accuracy(iterations: Array, accuracy: Array) -> Any:
     0.9
     """
     k = np.asarray(iterations)
-    return np.mean(np.asarray(accuracy)[..., 5 * k >= 4 * k[-1]], axis=-1)
+    end = k[-1] if k.dtype.kind in "iu" else k[-1] * (1 - 1e-9)  # multiples of a time are rounded
+    return np.mean(np.asarray(accuracy)[..., 5 * k >= 4 * end], axis=-1)
 
 
 def versus_ideal(accuracy: float, ideal: float | None) -> str:
@@ -310,7 +321,9 @@ def _layout(found: dict[str, Found]) -> dict[str, Found]:
         if f"trajectory_{name}" in found:
             wanted[f"trajectory_{name}"] = (t, *shape), kind
     whole = np.dtype(np.int64)
-    events = {name: shape for name, (shape, _) in found.items() if name.startswith("events_")}
-    wanted |= {name: ((next(iter(shape), 0),), whole) for name, shape in events.items()}
+    events = {name: about for name, about in found.items() if name.startswith("events_")}
+    for name, (extent, given) in events.items():  # an algorithm may count in fractions
+        own = given == np.float64 and name.removeprefix("events_") not in _COUNTS
+        wanted[name] = (next(iter(extent), 0),), given if own else whole
     wanted |= {"events_time": wanted["loss"], "events_arrivals": (wanted["loss"][0], whole)} if events else {}
     return wanted | {name: wanted["loss"] for name in found if name.startswith(("metric_", "weights_"))}

@@ -55,14 +55,14 @@ def test_data_refuses(refused, words, message):
     assert refused("data", *words) == message
 
 
-@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "filters", "codes", "figures"])
+@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "filters", "codes", "delays", "figures"])
 def test_list(call, figures, what):
     ended = call("list", what)
     assert ended.code == 0
     assert fits(ended.out)
     names = [row["name"] for row in json.loads(call("list", what, "--json").out)]
     expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
-    expected |= {"filters": "zeno", "codes": "cyclic"}
+    expected |= {"filters": "zeno", "codes": "cyclic", "delays": "stragglers"}
     assert expected[what] in names
     assert set(names) <= set(rows_of(ended.out))
 
@@ -84,7 +84,7 @@ def test_list_of_rules(call):
 
 
 def test_list_refuses(refused):
-    known = "algorithms, attacks, rules, filters, codes, figures"
+    known = "algorithms, attacks, rules, filters, codes, delays, figures"
     assert refused("list", "clouds") == f"list: expected one of {known}; got 'clouds'"
 
 

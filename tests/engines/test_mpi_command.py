@@ -13,9 +13,10 @@ import sysconfig
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from byzadmm import Result
+from byzadmm import ADMM, Result, asynchronous, attacks, datasets, delays, partition
 from byzadmm.cli import main
 from byzadmm.engines.mpi._launch import find_mpirun
 from support.arrays import same_bits
@@ -78,6 +79,41 @@ def test_the_command_says_what_is_wrong_once(tmp_path: Path, monkeypatch: pytest
     wrong = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, "--wire", "float16", "--no-plot")
     assert wrong.returncode == 2
     assert "byzadmm: error: wire: expected one of float32, float64; got 'float16'" in wrong.stderr
+
+
+def test_a_trace_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("mpi", "run", "--algorithm", "admm", *QUICK, "--no-plot")
+    run = mpirun(3, "-m", "byzadmm", *words, "--trace", "trace.npz", "--out", "run.npz", "--quiet")
+    assert run.returncode == 0, run.stderr
+    trace = delays.Replay.load("trace.npz")
+    assert trace.times.shape == (7, 40)
+    assert np.all(np.isfinite(trace.times))
+    assert np.all(trace.times[:4] == trace.times[0]), "the workers of a rank share its time"
+    assert np.any(trace.times[4:] != trace.times[0])
+    data = datasets.load("digits")
+    parts = partition.iid(data.train_y, 7, seed=0)
+    given = {"delays": trace, "updates": 40, "eval_every": 20, "batch_size": 4, "n_byzantine": 2}
+    given |= {"attack": attacks.SignFlip()}
+    # In rounds it is the same run again, with a clock; without rounds it is another.
+    again = asynchronous.simulate(data, parts, algorithm=ADMM.for_dataset(data), **given)
+    assert same_bits(again.x0, Result.load("run.npz").x0)
+    assert again.time[-1] == pytest.approx(np.sum(np.max(trace.times[:, :39], axis=0)))
+    free = asynchronous.simulate(data, parts, algorithm=asynchronous.AsyncADMM.for_dataset(data, barrier=4), **given)
+    assert 0 < free.time[-1] < again.time[-1]
+
+
+def test_what_does_not_run_over_mpi_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = {
+        ("--algorithm", "async-admm:barrier=2"): "algorithm: async-admm is asynchronous, and does not run over MPI yet",
+        ("--delays", "exponential"): "delays: are simulated in one process, not over MPI yet",
+        ("--trace", "trace.txt"): "trace: expected a name ending in .npz; got 'trace.txt'",
+    }
+    for words, message in cases.items():
+        run = mpirun(3, "-m", "byzadmm", "mpi", "run", *QUICK, *words, "--no-plot")
+        assert (run.returncode, run.stdout) == (2, ""), words
+        assert run.stderr.count(f"byzadmm: error: {message}") == 1, run.stderr
 
 
 def test_without_mpirun_the_command_says_how_to_start() -> None:

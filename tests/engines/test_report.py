@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from byzadmm._internal.progress import Bar
+from byzadmm.delays import Replay
 from byzadmm.engines import Event
 from byzadmm.engines._timeline import shares
 from byzadmm.engines.report import COLUMNS, RankReport, RunReport
 
 
-def some_report() -> RunReport:
+def some_report(trace: bool = False) -> RunReport:
     report = RunReport([RankReport(1, (0, 1)), RankReport(2, (2,)), RankReport(3)], [], "float32", 3, 10)
+    report.trace = [] if trace else None
     for k in range(1, 6):
         for rank in report.ranks[:2]:
             rank.asked += 1
@@ -46,6 +48,14 @@ def test_the_report_counts(tmp_path: Path) -> None:
     assert record["ranks"][1]["on_time"] == 4
     assert record["events"][0] == {"round": 4, "rank": 2, "workers": [2], "what": "slow", "text": ""}
     assert record["timeline"][3] == [4, pytest.approx(4.0), [[0.04, 0.04], None, None]]
+
+
+def test_a_trace_has_the_time_of_every_answer(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="trace: expected a run with trace=True, and at least one round"):
+        some_report().save_trace(tmp_path / "none.npz")
+    some_report(trace=True).save_trace(tmp_path / "trace.npz")
+    times = Replay.load(tmp_path / "trace.npz").times
+    assert times.tolist() == [[0.01, 0.02, 0.03, 0.04, 0.05]] * 2 + [[0.01, 0.02, 0.03, np.inf, 0.05]]
 
 
 def test_a_long_run_keeps_some_rounds_only() -> None:

@@ -91,7 +91,7 @@ def test_numbers_are_rounded_and_finite(tmp_path: Path) -> None:
     assert (first["final"], first["seconds"]) == (None, 6.6667e-08)
     assert page["settings"]["lam"] == 1 / 3, "settings are exact"
     assert page["grids"] == [[0, 50, 100, 150]], "runs share their iterations"
-    assert first["iterations"] == second["iterations"] == 0
+    assert first["places"] == second["places"] == 0
     record["runs"][0]["final"] = sys.float_info.max
     assert written(tmp_path, record).record["runs"][0]["final"] == sys.float_info.max, "rounded it is infinite"
 

@@ -173,6 +173,35 @@ def test_switches_metric_and_values_at_the_pointer(browser: Browser, tmp_path: P
     assert browser.errors == []
 
 
+def test_curves_by_simulated_time(browser: Browser, tmp_path: Path) -> None:
+    """Seeds evaluated at different times count as steps; the pointer reads every line at its last evaluation."""
+    record = records.made_record(evaluations=3, algorithm=["A", "B"], seed=[0, 1]) | {"x": "time"}
+    curves = {"A": ([0, 0.4, 0.8], [0, 0.6, 0.9]), "B": ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])}
+    times = {"A": ([0.0, 2.0, 4.0], [0.0, 3.0, 3.5]), "B": ([0.0, 1.25, 4.0], [0.0, 1.25, 4.0])}
+    for run in record["runs"]:
+        name, seed = run["algorithm"], run["seed"]
+        run |= {"curves": {"accuracy": curves[name][seed]}, "time": times[name][seed]}
+    record["metrics"] = ["accuracy"]
+    shown(browser, tmp_path, record)
+    assert "Accuracy by simulated time" in browser.evaluate("document.querySelector('#curves-caption').innerText")
+    assert "simulated time" in browser.evaluate("document.querySelector('.panel svg').textContent")
+    browser.evaluate("document.querySelector('.panel svg').focus()")
+    browser.frame()  # it scrolls there
+    seen = []
+    for key in ("Home", *["ArrowRight"] * 5):
+        browser.key(key)
+        seen.append(browser.evaluate(READOUT))
+    assert seen == [
+        ["accuracy at time 0", "B 0.100 0.100\u20130.100", "A 0.000 0.000\u20130.000"],
+        ["accuracy at time 1.25", "B 0.200 0.200\u20130.200", "A 0.000 0.000\u20130.000"],
+        ["accuracy at time 2", "A 0.200 0.000\u20130.400", "B 0.200 0.200\u20130.200"],
+        ["accuracy at time 3", "A 0.500 0.400\u20130.600", "B 0.200 0.200\u20130.200"],
+        ["accuracy at time 3.5", "A 0.650 0.400\u20130.900", "B 0.200 0.200\u20130.200"],
+        ["accuracy at time 4", "B 0.300 0.300\u20130.300"],
+    ]
+    assert browser.errors == []
+
+
 def test_numbers_of_any_size(browser: Browser, tmp_path: Path) -> None:
     """The ratio of the least and the greatest is beyond the largest number; labels of the axis are not cut off."""
     record = records.made_record(algorithm=["A", "B"]) | {"metric": "loss", "higher_is_better": False}

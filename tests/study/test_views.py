@@ -248,8 +248,11 @@ def test_axes_of_bytes_and_seconds() -> None:
         result.config |= {"n_workers": 100, "participation": 0.07}  # 7 of them, although 0.07 * 100 > 7
     assert study.plot(x="bytes").axes[0].get_lines()[0].get_xdata()[-1] == 100 * 7 * 2 * 40
     assert study.plot(x="seconds").axes[0].get_lines()[0].get_xdata().tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match="x: expected one of iterations, bytes, seconds; got 'time'"):
-        study.plot(x="time")
+    with pytest.raises(ValueError, match="x: expected one of iterations, bytes, seconds, time, arrivals; got 'clock'"):
+        study.plot(x="clock")
+    for x in ("time", "arrivals"):
+        with pytest.raises(ValueError, match=f"x: expected runs with delays for '{x}', got some in rounds without"):
+            study.plot(x=x)
 
 
 def test_dollars_in_names_are_no_mathematics(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ class AsyncAlgorithm(Algorithm):
 
     Everything that changes is in the state dictionaries, whose arrays keep their shapes: a checkpoint holds them. The
     master's has "x0", "eliminated" (m,), the round in which a worker was eliminated or -1, "left", how many are not,
-    and "versions" (m,), how many updates the model had when each worker was given it.
+    "versions" (m,), how many updates the model had when each worker was given it, and "since" (m,), how many messages
+    of each worker have arrived since the last update.
 
     Attributes
     ----------

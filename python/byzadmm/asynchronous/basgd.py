@@ -45,8 +45,9 @@ class BASGD(SendsGradients, ByRule):
     momentum : float in [0, 1)
         Workers send ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
     patience : int, optional
-        Once so many messages came without an update, every empty buffer gets half of the workers of the fullest one:
-        every second of them. By default workers keep their buffers.
+        Once so many messages came without an update, and whenever so many more did, every buffer all of whose workers
+        have been silent gets half of those that were not from the fullest one that has two: every second of them. That
+        one is emptied, so that nobody's messages are in two buffers. By default workers keep their buffers.
 
     Examples
     --------
@@ -96,44 +97,51 @@ class BASGD(SendsGradients, ByRule):
         rows = self.count(n)
         if rows > n:
             raise ValueError(f"buffers: expected at most one per worker, {n}, got {rows}")
+        if 2 * self.f >= rows and self.rule != "mean":  # which is not robust anyway
+            raise ValueError(f"f: expected 2 f < {rows} buffers, f <= {(rows - 1) // 2}, got {self.f}")
         super().check(rows, rows)
 
     def master_state(self, run: Experiment) -> State:
         b = self.count(run.m)
         state: State = {"buffers": np.zeros((b, run.d), run.dtype), "counts": np.zeros(b, np.int64)}
-        state |= {"buffer_of": np.arange(run.m) % b, "since": np.zeros((), np.int64)}
-        return state | self._side.master_state(run)
+        return state | {"buffer_of": np.arange(run.m) % b} | self._side.master_state(run)
 
     def receive(self, run: Experiment, state: State, arrival: Arrival) -> bool:
         b = int(state["buffer_of"][arrival.worker])
         _add(state["buffers"][b], arrival.message, state["counts"], b)
-        state["since"] += 1
-        if self.patience is not None and state["since"] % self.patience == 0:
+        if self.patience is not None and state["since"].sum() % self.patience == 0:
             self._reassign(state)
         return True
 
     def _reassign(self, state: State) -> None:
-        """Every empty buffer gets every second worker of the fullest one."""
+        """Every silent buffer gets every second of the workers heard of the fullest one that has two."""
         counts, buffer_of = state["counts"], state["buffer_of"]
-        for empty in np.flatnonzero(self._open(state) & (counts == 0)):
-            fullest = np.flatnonzero((buffer_of == int(np.argmax(counts))) & (state["eliminated"] < 0))
-            buffer_of[fullest[1::2]] = empty
-
-    def _open(self, state: State) -> Array:
-        """Which buffers have a worker that is not eliminated."""
-        left: Array = np.bincount(state["buffer_of"][state["eliminated"] < 0], minlength=len(state["counts"])) > 0
-        return left
+        left = state["eliminated"] < 0
+        heard = left & (state["since"] > 0)
+        for silent in np.flatnonzero(_sizes(state, left) * (_sizes(state, heard) == 0)):
+            fullest = int(np.argmax(counts * (_sizes(state, heard) > 1)))
+            sharing = np.flatnonzero(heard & (buffer_of == fullest))
+            if counts[fullest] and len(sharing) > 1:
+                buffer_of[sharing[1::2]] = silent
+                counts[fullest] = 0
 
     def ready(self, run: Experiment, state: State, t: int, accepted: bool) -> bool:
         counts = state["counts"]
-        return bool(counts.all()) or (bool(counts.any()) and bool(np.all(counts[self._open(state)])))
+        if counts.all() or not counts.any() or state["left"] == run.m:
+            return bool(counts.all())
+        return bool(np.all(counts[_sizes(state, state["eliminated"] < 0) > 0]))
 
     def move(self, run: Experiment, state: State, t: int) -> None:
         filled = np.flatnonzero(state["counts"])
         rows = state["buffers"] if len(filled) == len(state["counts"]) else state["buffers"][filled]
         self._side.update(run, state, Heard(rows, filled), run.first_k + t)
         state["counts"][:] = 0
-        state["since"][...] = 0
+
+
+def _sizes(state: State, workers: Array) -> Array:
+    """How many of these workers each buffer has."""
+    sizes: Array = np.bincount(state["buffer_of"][workers], minlength=len(state["counts"]))
+    return sizes
 
 
 def _add(mean: Array, message: Array, counts: Array, b: int) -> None:

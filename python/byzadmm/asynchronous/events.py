@@ -24,6 +24,9 @@ from byzadmm.training.workers import Workers, taken
 
 __all__ = ["events"]
 
+#: A run that only updates end is over after so many messages of everybody without one.
+_PATIENCE = 1000
+
 
 def events(run: AsyncExperiment) -> tuple[State, Advance]:
     """The first state of a run, and the function that advances it by updates of the model."""
@@ -38,7 +41,7 @@ class _Queue:
     ``points``, ``versions``: the model it was given last, and how many updates that had. ``pending``: its honest
     message.
     ``outgoing``: what the Byzantine workers of this instant send. ``owed``: who gets a job once this instant is over;
-    ``waiting``: who gets one after the next update.
+    ``waiting``: who gets one after the next update. ``since``: messages of each worker since the last update.
     """
 
     def __init__(self, run: AsyncExperiment) -> None:
@@ -48,7 +51,7 @@ class _Queue:
         m, d = run.m, run.d
         self._bound = message_bound(run)
         self._state: State = {"x0": run.x0_init.copy(), "eliminated": np.full(m, -1, np.int64), "left": np.array(m)}
-        self._state |= algorithm.master_state(run)
+        own = algorithm.master_state(run)
         self._state |= {
             "due": np.full(m, np.inf),
             "jobs": np.zeros(m, np.int64),
@@ -58,10 +61,16 @@ class _Queue:
             "outgoing": np.zeros((len(run.byzantine), run.length), run.dtype),
             "owed": np.ones(m, np.bool_),
             "waiting": np.zeros(m, np.bool_),
+            "since": np.zeros(m, np.int64),
             "updates": np.zeros((), np.int64),
         }
         self._state |= clock_state(m)
         self.workers = Workers(run, range(m), lambda: self._state)
+        for name in own:
+            if name in self._state or name in self.workers.state():
+                kind = type(algorithm).__name__
+                raise ValueError(f"{kind}.master_state: {name!r} is an entry of the queue or of the workers")
+        self._state |= own
         self._slot = {worker: slot for slot, worker in enumerate(run.byzantine)}
 
     def state(self) -> State:
@@ -87,8 +96,9 @@ class _Queue:
         self._owed = np.flatnonzero(state["owed"]).tolist()
         self._waiting = np.flatnonzero(state["waiting"]).tolist()
         self._jobs = state["jobs"].tolist()
-        self._clock, self._now = float(state["clock"]), float(state["now"])
+        self._clock = float(state["clock"])
         self._updates, self._arrivals = int(state["updates"]), int(state["arrivals"])
+        self._quiet = int(state["since"].sum())  # messages since the last update
 
     def _pack(self) -> None:
         state = self._state
@@ -99,34 +109,42 @@ class _Queue:
             state[name][:] = False
             state[name][workers] = True
         state["jobs"][:] = self._jobs
-        state["clock"][...], state["now"][...] = self._clock, self._now
+        state["clock"][...], state["now"][...] = self._clock, max(self._clock, float(state["now"]))
         state["updates"][...], state["arrivals"][...] = self._updates, self._arrivals
 
     def _go(self, began: int, target: int) -> Pause | None:
         run, first, due = self.run, self.algorithm.master_first, self._due
-        limit, most = run.limit(self._now), np.inf if run.arrivals is None else run.arrivals
+        limit, most = run.limit(self._state), np.inf if run.arrivals is None else run.arrivals
+        endless = run.arrivals is None and run.until is None
         if first and not self._updates:
             self._move()
         while True:
+            over = not due or due[0][0] > self._clock  # nobody else is due at this instant
+            # A round ends with the workers' step where the master moves first, with the master's otherwise.
+            if over and self._owed and (first or self._updates < target):
+                self._hand_out()
+            if self._updates >= target:
+                return None
             if self._arrivals >= most:
                 return Pause(self._updates - began, f"{run.arrivals} messages have arrived")
-            if not due or due[0][0] > self._clock:  # nobody else is due at this instant
-                # A round ends with the workers' step where the master moves first, with the master's otherwise.
-                if self._owed and (first or self._updates < target):
-                    self._hand_out()
-                if self._updates >= target:
-                    return None
+            if endless and self._quiet and self._quiet % _PATIENCE == 0 and self._stands_still():
+                why = f"no update in {_PATIENCE} messages of every worker"
+                return Pause(self._updates - began, why, unexpected=True)
+            if over:
                 if not due:
                     return Pause(self._updates - began, self._silence(), unexpected=True)
                 if due[0][0] > limit:
-                    self._now = limit
+                    run.arrive(self._state, limit)
                     return Pause(self._updates - began, f"the time {run.until:g} is over" if limit == run.until else "")
-                self._clock = self._now = due[0][0]
+                self._clock = due[0][0]
                 if self._slot:
                     self._forge()
-            elif self._updates >= target:
-                return None
             self._receive(heapq.heappop(due)[1])
+
+    def _stands_still(self) -> bool:
+        """Whether everybody that still answers has sent many messages since the last update."""
+        answering = [worker for _, worker in self._due] + self._owed
+        return bool(answering) and bool(np.all(self._state["since"][answering] >= _PATIENCE))
 
     def _silence(self) -> str:
         """Why no message is on its way."""
@@ -184,6 +202,8 @@ class _Queue:
         t, histogram = self._updates, state["staleness"]
         staleness = t - int(state["versions"][worker])
         histogram[min(staleness, len(histogram) - 1)] += 1
+        state["since"][worker] += 1
+        self._quiet += 1
         accepted = False
         if _core.acceptable(row, self._bound)[0]:
             arrival = Arrival(worker, row[0], state["points"][worker], staleness, self._arrivals)
@@ -200,5 +220,7 @@ class _Queue:
     def _move(self) -> None:
         self.algorithm.move(self.run, self._state, self._updates)
         self._updates += 1
+        self._state["since"][:] = 0
+        self._quiet = 0
         self._owed += self._waiting
         self._waiting = []

@@ -37,7 +37,7 @@ class AsyncExperiment(Experiment):
     """
 
     schedules: ClassVar[tuple[str, ...]] = ("rounds", "events")
-    _open: ClassVar[tuple[str, ...]] = ("iterations", "arrivals", "until")
+    _open: ClassVar[tuple[str, ...]] = ("iterations", "updates", "arrivals", "until")
 
     def __init__(
         self,
@@ -83,16 +83,20 @@ class AsyncExperiment(Experiment):
     def span(self, done: int) -> int:
         return self.iterations - done if self.eval_time is not None else super().span(done)
 
-    def limit(self, now: float) -> float:
-        """The time at which a run that is at ``now`` pauses at the latest, for an evaluation or because it is over."""
-        end = np.inf if self.until is None else self.until
-        if self.eval_time is None:
-            return end
-        number = np.floor(now / self.eval_time) + 1
-        if number * self.eval_time <= now:  # the quotient was rounded down
-            number += 1
-        place = float(number * self.eval_time)
+    def limit(self, state: State) -> float:
+        """The time at which a run pauses at the latest, for an evaluation or because it is over."""
+        end = math.inf if self.until is None else self.until
+        place = self._place(state)
         return end if place >= end or math.isclose(place, end) else place  # not twice where a multiple is the end
+
+    def arrive(self, state: State, time: float) -> None:
+        """The run is at its limit."""
+        state["now"][...] = time
+        state["places"] += time == self._place(state)
+
+    def _place(self, state: State) -> float:
+        """The next multiple of ``eval_time``."""
+        return math.inf if self.eval_time is None else (int(state["places"]) + 1) * self.eval_time
 
     def history(self) -> AsyncHistory:
         return AsyncHistory(self)
@@ -112,11 +116,13 @@ def extent_of(updates: int | None, arrivals: int | None) -> tuple[int, str]:
 def clock_state(m: int) -> State:
     """What every asynchronous run keeps about itself, whatever its algorithm.
 
-    "clock" is the time of the last event, "now" the time that the run has reached, which may be later.
+    "clock" is the time of the last event, "now" the time that the run has reached, which may be later, "places" how
+    many multiples of ``eval_time`` it has reached with everything that happened up to there.
     """
     return {
         "clock": np.zeros(()),
         "now": np.zeros(()),
+        "places": np.zeros((), np.int64),
         "arrivals": np.zeros((), np.int64),
         "staleness": np.zeros(_STALENESS, np.int64),
         "accepted": np.zeros(m, np.int64),
@@ -131,11 +137,15 @@ class AsyncHistory(History):
 
     def __init__(self, run: AsyncExperiment) -> None:
         super().__init__(run)
+        self._places = 0
         self.time: list[float] = []
         self.arrivals: list[int] = []
 
     def evaluate(self, done: int, state: State) -> dict[str, float]:
         found = super().evaluate(done, state)
+        for name in ("time", "arrivals"):
+            if name in found:
+                raise ValueError(f"loss.evaluate: {name!r} is the clock of the run, not a metric")
         self.time.append(float(state["now"]))
         self.arrivals.append(int(state["arrivals"]))
         return found | {"time": self.time[-1], "arrivals": self.arrivals[-1]}
@@ -144,10 +154,7 @@ class AsyncHistory(History):
         return super().has(done, state) and (self.run.eval_time is None or self.time[-1] == float(state["now"]))
 
     def _is_regular(self, t: int) -> bool:
-        every = self.run.eval_time
-        if every is None:
-            return super()._is_regular(t)
-        return self.time[t] == round(self.time[t] / every) * every
+        return super()._is_regular(t) if self.run.eval_time is None else t <= self._places
 
     def _series(self) -> list[list[Any]]:
         return [*super()._series(), self.time, self.arrivals]
@@ -163,6 +170,7 @@ class AsyncHistory(History):
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
         self.time, self.arrivals = arrays["time"].tolist(), arrays["arrivals"].tolist()
+        self._places = int(arrays["state_places"])
 
     def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
         result = super().result(config, state, seconds)
@@ -170,5 +178,6 @@ class AsyncHistory(History):
         result.events = {"time": np.array(self.time), "arrivals": np.array(self.arrivals, np.int64)}
         result.events |= {"staleness": state["staleness"][: most + 1]}
         named = ("accepted", "rejected", *self.run.algorithm.tallies)
-        result.events |= {name: state[name] for name in named}
+        for name in named:
+            result.events[name] = state[name].astype(np.float64 if state[name].dtype.kind == "f" else np.int64)
         return result

@@ -26,7 +26,7 @@ def rounds(run: AsyncExperiment) -> tuple[State, Advance]:
     clock = _Clock(run)
 
     def advance(state: State, first: int, count: int) -> Pause | None:
-        made, limit = 0, run.limit(float(state["now"]))  # of this call: a round may end at an evaluation's time
+        made, limit = 0, run.limit(state)  # of this call: a round may end at an evaluation's time
         while made < count:
             some, pause = clock.plan(state, first + made, count - made, limit)
             if some:
@@ -82,7 +82,7 @@ class _Clock:
                 return len(found), Pause(0, "every worker is eliminated", unexpected=True)
             if one.end > limit:
                 if not found:
-                    state["now"][...] = limit
+                    run.arrive(state, limit)
                 return len(found), Pause(0, f"the time {run.until:g} is over" if limit == run.until else "")
             clock, arrivals = one.end, arrivals + len(one.workers)
             found.append(one)
@@ -101,7 +101,7 @@ class _Clock:
             state["arrivals"] += len(one.workers)
         state["now"][...] = state["clock"]
         over = first - self._lag
-        new = np.flatnonzero((eliminated >= over) & (eliminated < over + count))
+        new = np.flatnonzero((eliminated >= max(over, 0)) & (eliminated < over + count))
         state["accepted"][new] -= 1  # the message that eliminated its sender
         state["rejected"][new] += 1
 

@@ -89,18 +89,20 @@ def simulate(
     -------
     Result
         With ``time``, ``arrivals``, ``staleness``, ``accepted`` and ``rejected``. If the run ended before ``updates``,
-        ``config["ended"]`` says why; if no message is on its way any more, that is a warning too.
+        ``config["ended"]`` says why; if no message is on its way any more, that is a warning too. A
+        run without ``arrivals`` and ``until`` also ends, with a warning, if it stands still: after 1000 messages of
+        every worker that still answers without an update.
 
     Examples
     --------
     >>> from byzadmm import asynchronous, attacks, datasets, delays, partition
     >>> data = datasets.load("digits")
     >>> parts = partition.iid(data.train_y, 20, seed=0)
-    >>> run = asynchronous.simulate(data, parts, until=200, delays=delays.Stragglers(),
+    >>> run = asynchronous.simulate(data, parts, until=400, delays=delays.Stragglers(),
     ...                             algorithm=asynchronous.AsyncADMM.for_dataset(data, barrier=10),
     ...                             attack=attacks.SignFlip(), n_byzantine=8)
     >>> bool(run.accuracy[-1] > 0.85), float(run.time[-1])
-    (True, 200.0)
+    (True, 400.0)
     """
     run = AsyncExperiment(
         dataset,

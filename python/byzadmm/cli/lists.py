@@ -99,6 +99,10 @@ def _list_filters() -> list[dict[str, str]]:
     return [_row(name, entry) for name, entry in catalogue.filters().items()]
 
 
+def _list_delays() -> list[dict[str, str]]:
+    return [_row(name, entry) for name, entry in catalogue.delays().items()]
+
+
 def _list_codes() -> list[dict[str, str]]:
     return [_row(name, entry) for name, entry in catalogue.codes().items()]
 
@@ -109,6 +113,7 @@ LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "rules": _list_rules,
     "filters": _list_filters,
     "codes": _list_codes,
+    "delays": _list_delays,
     "figures": _list_figures,
 }
 
@@ -132,6 +137,8 @@ def show(args: argparse.Namespace) -> int:
     if what == "rules":
         first, *_, last = (row["name"] for row in rows if row["kind"] == "pre-aggregation")
         remark(f"pre-aggregations, from {first} to {last}, come before a rule: byzadmm run --rule nnm+krum")
+    if what == "delays":
+        remark("also a number, FILE.npz (a trace), FILE.py:NAME, and a base: stragglers:0.2,10+exponential")
     return 0
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from byzadmm import catalogue
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.progress import Bar, remark
 from byzadmm._internal.validation import check_int
 from byzadmm.cli.output import guarded, print_table
-from byzadmm.cli.plan import Request, drawable, make_request
+from byzadmm.cli.plan import Request, drawable, ending, make_request
 from byzadmm.cli.run import Note, present, written
 from byzadmm.study import Missing
 from byzadmm.study.run import empty_study
@@ -49,9 +50,22 @@ def _arguments(args: argparse.Namespace, name: str, run: dict[str, Any]) -> dict
     return {"dataset": None, "parts": None} | run | ranks
 
 
+def _request(args: argparse.Namespace) -> Request:
+    """What the command line asks for, which must go round by round."""
+    entries = catalogue.algorithms()
+    named = [name.partition(":")[0].strip().lower() for name in args.algorithm or ()]
+    waiting = [name for name in named if name in entries and entries[name].kind.schedule == "events"]
+    if waiting and args.settings is None:
+        raise ValueError(f"algorithm: {waiting[0]} is asynchronous, and does not run over MPI yet; see byzadmm run")
+    request = make_request(args)
+    if any("delays" in run for run in request.runs().values()):
+        raise ValueError("delays: are simulated in one process, not over MPI yet; see byzadmm run")
+    return request
+
+
 def _worker(args: argparse.Namespace, job: Any) -> None:
     with job:
-        request = make_request(args)
+        request = _request(args)
         for cell, run in request.runs().items():
             job.simulate(**_arguments(args, request.name(cell), run))
 
@@ -79,7 +93,8 @@ def _master(args: argparse.Namespace, job: Any) -> int:
 
             places = [place for place, shared in request.plan.runs.items() if shared is run]
             try:
-                result = job.simulate(**_arguments(args, name, run), watch=watch)
+                traced = args.trace is not None and cell == request.chosen[0]
+                result = job.simulate(**_arguments(args, name, run), watch=watch, trace=traced)
                 reports[name] = job.report
                 for place in places:
                     study.results[place] = result
@@ -93,10 +108,11 @@ def _master(args: argparse.Namespace, job: Any) -> int:
 
     with job:
         with job.watched("loading its data"):
-            request = make_request(args)
+            request = _request(args)
+        trace = None if args.trace is None else ending(args.trace, "trace", (".npz",))
         timeline = None if args.timeline is None else drawable(args.timeline, "timeline")
         record = None if request.out is None else request.out.with_suffix(".mpi.json")
-        for what, path in (("timeline", timeline), ("out", record)):
+        for what, path in (("timeline", timeline), ("trace", trace), ("out", record)):
             if path is not None:
                 prepare(path, what)
         if args.checkpoint is not None:
@@ -114,6 +130,8 @@ def _master(args: argparse.Namespace, job: Any) -> int:
         if kept is not None and timeline is not None:
             draw = functools.partial(kept.draw, title=f"{chosen}: {request.plan.title}")
             code = max(code, _also_written(args, "timeline", timeline, draw))
+        if kept is not None and trace is not None:
+            code = max(code, _also_written(args, "trace", trace, kept.save_trace))
         return code
 
 

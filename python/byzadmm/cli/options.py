@@ -43,11 +43,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--partition", nargs="+", default=["iid"], help="iid, by-label, dirichlet:ALPHA or gamma-similarity:GAMMA (iid)"
     )
+    what.add_argument(
+        "--delays", metavar="NAME", help="time that workers take: stragglers:0.2,10; see `byzadmm list delays` (rounds)"
+    )
     what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard")
     what.add_argument("--seed", type=int, default=seed, metavar="N", help=f"seed of partition and run ({seed})")
     what.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     how = parser.add_argument_group("training (defaults suit the data set)")
-    how.add_argument("--iterations", type=int, metavar="N", help="iterations (1000)")
+    how.add_argument("--iterations", type=int, metavar="N", help="iterations, with --delays updates (1000)")
+    how.add_argument("--until", type=float, metavar="TIME", help="end at this simulated time (1000 usual jobs)")
+    how.add_argument("--arrivals", type=int, metavar="N", help="end after so many messages, with --delays")
     how.add_argument(
         "--batch-size",
         type=int,
@@ -76,6 +81,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--dtype", default=dtype, help=f"float32 or float64 ({dtype})")
     out = parser.add_argument_group("output")
     out.add_argument("--eval-every", type=int, metavar="N", help="iterations between evaluations (a 20th of all)")
+    out.add_argument("--eval-time", type=float, metavar="TIME", help="or simulated time between them")
     drawn = out.add_mutually_exclusive_group()
     drawn.add_argument("--plot", metavar="FILE", help=f"picture: .png, .svg or .pdf ({PICTURE}; none with --json)")
     drawn.add_argument("--no-plot", action="store_true", help="no picture")
@@ -116,6 +122,7 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
         "--live", action="store_true", help="progress five times a second on the terminal, else a line every second"
     )
     ranks.add_argument("--timeline", metavar="FILE", help="picture of who answered when: .png, .svg or .pdf")
+    ranks.add_argument("--trace", metavar="FILE.npz", help="keep how long each answer took, for run --delays FILE.npz")
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:

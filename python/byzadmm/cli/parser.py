@@ -40,6 +40,7 @@ def make_parser() -> options.Parser:
         "byzadmm run --rule krum nnm+trimmed-mean -f 8 --momentum 0.9",
         "byzadmm run --attack alie my_attack.py:bias --seeds 5 --report page.html",
         "byzadmm run --partition dirichlet:0.3 --json",
+        "byzadmm run --delays stragglers:0.2,10 --algorithm admm async-admm",
     )
     options.add_run(made)
     options.add_many(made)
@@ -93,7 +94,7 @@ def make_parser() -> options.Parser:
         commands,
         "list",
         show,
-        "names of algorithms, attacks, rules or figures",
+        "names of algorithms, attacks, rules, delays or figures",
         "byzadmm list attacks",
         "byzadmm list rules --json",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from byzadmm import catalogue
+from byzadmm._internal.description import describe
 from byzadmm._internal.progress import remark
 from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.algorithms import Algorithm
@@ -18,6 +20,7 @@ from byzadmm.cli.options import PICTURE, run_defaults
 from byzadmm.cli.reproduce import figures
 from byzadmm.datasets import Dataset
 from byzadmm.datasets._scaling import check_scale
+from byzadmm.delays import Delays
 from byzadmm.study import Cell, Plan, make_plan
 from byzadmm.study.choices import AlgorithmChoice, choose_attacks
 
@@ -87,8 +90,8 @@ class Request:
 def make_request(args: argparse.Namespace) -> Request:
     """What the options ask for, or a settings file and the options beside it."""
     picture, no_picture = _picture_path(args)
-    out = None if args.out is None else _ending(args.out, "out", (".npz",))
-    report = None if args.report is None else _ending(args.report, "report", (".html",))
+    out = None if args.out is None else ending(args.out, "out", (".npz",))
+    report = None if args.report is None else ending(args.report, "report", (".html",))
     request = (_of_options if args.settings is None else _of_file)(args)
     request = replace(request, out=out, picture=picture, report=report, no_picture=no_picture)
     if out is not None and len(request.chosen) > 1:
@@ -106,7 +109,7 @@ def _of_options(args: argparse.Namespace) -> Request:
     counts = [check_int(q, "n_byzantine", low=0, high=m) for q in args.n_byzantine]
     algorithms = _algorithms(args, preset, counts)
     attacks = choose_attacks(args.attack)
-    iterations = check_int(preset.iterations if args.iterations is None else args.iterations, "iterations", low=1)
+    extent = _extent(args, preset, m)
     seeds = _seeds(args)
     data = catalogue.load_dataset(name, data_dir=args.data_dir, scale=_scale(args.scale, preset))
     if args.scale is not None:  # the preset is for another scale
@@ -121,16 +124,43 @@ def _of_options(args: argparse.Namespace) -> Request:
         seeds=seeds,
         loss=args.loss,
         validation=args.validation,
-        iterations=iterations,
-        eval_every=max(1, iterations // 20) if args.eval_every is None else args.eval_every,
+        **extent,
         **{key: getattr(args, key) for key in ("batch_size", "rho", "dtype", "local_steps", "participation")},
     )
     under = f", {_one(args.attack)} attack" if len(args.attack) == 1 else ""
     attacked = f", {counts[0]} of {m} workers Byzantine" if len(counts) == 1 else ""
+    delayed = f", delays {args.delays}" if args.delays is not None else ""
+    about = {"dataset": name, "attack": _one(args.attack), "n_byzantine": _one(counts), "n_workers": m}
     return Request(
-        plan=replace(plan, title=f"{name}{under}{attacked}"),
-        about={"dataset": name, "attack": _one(args.attack), "n_byzantine": _one(counts), "n_workers": m},
+        plan=replace(plan, title=f"{name}{under}{attacked}{delayed}"),
+        about=about | ({"delays": args.delays} if args.delays is not None else {}),
     )
+
+
+def _extent(args: argparse.Namespace, preset: catalogue.Preset, m: int) -> dict[str, Any]:
+    """Delays, how long the runs are, and when they are evaluated, as arguments of ``make_plan``."""
+    given = {name: getattr(args, name) for name in ("iterations", "delays", "until", "arrivals", "eval_time")}
+    if args.iterations is not None:
+        check_int(args.iterations, "iterations", low=1)
+    if args.delays is None:
+        given["iterations"] = preset.iterations if args.iterations is None else args.iterations
+    elif all(given[end] is None for end in ("iterations", "until", "arrivals")):
+        # At one time for all: in as many updates, one that waits for everybody takes far longer than another.
+        given["until"] = preset.iterations * _usual(catalogue.make_delays(args.delays), m, args.seed)
+    every = args.eval_every
+    if every is None and given["until"] is None and args.eval_time is None:
+        every = max(1, (given["iterations"] or preset.iterations) // 20)
+    return given | {"eval_every": every}
+
+
+def _usual(delays: Any, m: int, seed: int) -> float:
+    """The median time of a job, to two digits."""
+    drawn = Delays(delays, m, seed)
+    times = sorted(drawn(worker, job, 0.0) for worker in range(m) for job in range(25))
+    middle = times[len(times) // 2]
+    if not math.isfinite(middle):
+        raise ValueError("until: most jobs never end with these delays; say how long the runs are")
+    return float(f"{middle:.2g}")
 
 
 def _of_file(args: argparse.Namespace) -> Request:
@@ -146,7 +176,8 @@ def _of_file(args: argparse.Namespace) -> Request:
         plan = _only(plan, args.algorithm)
     elif settings.readings():
         plan = _first_reading(plan, settings, args.quiet)
-    given = {"iterations": args.iterations, "eval_every": args.eval_every}
+    length = "updates" if settings.delays is not None else "iterations"
+    given = {length: args.iterations, "eval_every": args.eval_every}
     changes = {name: value for name, value in given.items() if value is not None}
     if args.dtype != defaults.dtype:
         changes["dtype"] = args.dtype
@@ -157,7 +188,8 @@ def _of_file(args: argparse.Namespace) -> Request:
             "attack": [catalogue.describe_attack(attack) for attack in settings.attacks],
             "n_byzantine": _one(plan.axes["n_byzantine"]),
             "n_workers": settings.n_workers,
-        },
+        }
+        | ({} if settings.delays is None else {"delays": describe(settings.delays)}),
         heat_map=bool(settings.heat_map),
     )
 
@@ -277,10 +309,10 @@ def drawable(name: str, what: str) -> Path:
     """The path of a picture; without matplotlib, and with another ending, a ValueError."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError(f"{what}: matplotlib is missing; pip install 'byzadmm[plot]'")
-    return _ending(name, what, _PICTURES)
+    return ending(name, what, _PICTURES)
 
 
-def _ending(name: str, what: str, endings: Sequence[str]) -> Path:
+def ending(name: str, what: str, endings: Sequence[str]) -> Path:
     path = Path(name)
     if path.suffix.lower() not in endings:
         raise ValueError(f"{what}: expected a name ending in {', '.join(endings)}; got {name!r}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,7 +73,8 @@ def present(
 
     stopped = False
     try:
-        many(request, note)
+        with _remarks(args.quiet):
+            many(request, note)
     except KeyboardInterrupt:
         stopped = True
     wrong = ("failed",) if request.heat_map else ("failed", "illegal")
@@ -98,6 +101,14 @@ def present(
     for line in dict.fromkeys(_words(request, cell, why.words) for cell, why in failed.items()):
         say_error(ValueError(line))
     return BAD_INPUT if failed else 1 if unsaved else 0
+
+
+@contextlib.contextmanager
+def _remarks(quiet: bool) -> Iterator[None]:
+    """Warnings inside the block become remarks of one line."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: remark(*([] if quiet else [f"byzadmm: {message}"]))
+        yield
 
 
 def _words(request: Request, cell: Cell, why: str) -> str:

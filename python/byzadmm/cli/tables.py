@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
 
 from byzadmm.cli.output import print_table
 from byzadmm.cli.plan import Request
-from byzadmm.results import versus_ideal
+from byzadmm.results import Result, versus_ideal
 from byzadmm.study import Cell, Study
+
+_WIDTH = 80
 
 
 def records(study: Study, request: Request) -> list[dict[str, Any]]:
@@ -27,14 +30,26 @@ def records(study: Study, request: Request) -> list[dict[str, Any]]:
                     "accuracy": result.final_accuracy(),
                     "loss": result.loss[-1],
                     "iterations": int(result.iterations[-1]),
+                    **_clock(result),
                     "seconds": result.seconds,
                     "eliminated": result.eliminated,
                     "verdict": _verdict(study, cell.algorithm, study.final(cell), _ideal(study, case, cell.seed)),
                     "settings": result.config["algorithm"],
-                    "curves": {"iterations": result.iterations} | _curves(result.metrics),
+                    "curves": {"iterations": result.iterations} | _clocked(result) | _curves(result.metrics),
                 }
             )
     return found
+
+
+def _clocked(result: Result) -> dict[str, Any]:
+    """Simulated time and arrivals at the evaluations of a run with delays."""
+    return {} if result.time is None else {"time": result.time, "arrivals": result.arrivals}
+
+
+def _clock(result: Result) -> dict[str, Any]:
+    """The same at its end, and the shares of the messages that the master rejected."""
+    ends = {name: values[-1].item() for name, values in _clocked(result).items()}
+    return ends | {"rejected": result.rejection_rates()} if ends else {}
 
 
 def print_tables(study: Study, request: Request) -> None:
@@ -43,7 +58,7 @@ def print_tables(study: Study, request: Request) -> None:
     title = f"{study.title}, mean over {seeds} seeds" if seeds > 1 else study.title
     if len(request.cases) == 1:
         return _print_case(study, _of_case(study, request.cases[0]), title)
-    print(title)
+    print(textwrap.fill(title, _WIDTH))
     for case in request.cases:
         cells = _of_case(study, case)
         if cells:
@@ -54,10 +69,13 @@ def print_tables(study: Study, request: Request) -> None:
 def _print_case(study: Study, cells: list[Cell], title: str) -> None:
     metric = study.metric()
     several = len(study.axes["seed"]) > 1
-    eliminated = not several or any(study.results[cell].eliminated for cell in cells)
+    clocked = any(study.results[cell].time is not None for cell in cells)
+    eliminated = not (several or clocked) or any(study.results[cell].eliminated for cell in cells)
     columns = ["algorithm", f">{metric.replace('_', ' ')}", *([">lowest", ">highest"] if several else [])]
     columns += [">loss"] if metric != "loss" else []
-    columns += [*([] if several else [">iterations"]), ">seconds", *([">eliminated"] if eliminated else [])]
+    length = [">updates", ">messages", ">time"] if clocked else [">iterations"]
+    seconds = [] if clocked else [">seconds"]
+    columns += [*([] if several else length), *seconds, *([">eliminated"] if eliminated else [])]
     columns += ["vs Ideal"] if study.ideal else []
     rows = []
     ideal = _ideal(study, cells[0]._replace(algorithm="", seed=-1))
@@ -67,8 +85,10 @@ def _print_case(study: Study, cells: list[Cell], title: str) -> None:
         final = float(np.mean(finals))
         row = [name, *map(_final, [final, *([finals.min(), finals.max()] if several else [])])]
         row += [_short(float(np.mean([result.loss[-1] for result in results])))] if metric != "loss" else []
-        row += [] if several else [str(int(results[0].iterations[-1]))]
-        row.append(f"{np.mean([result.seconds for result in results]):.2f}")
+        ends = {name: values[-1] for name, values in _clocked(results[0]).items()}
+        clock = [str(ends["arrivals"]), _time(ends["time"])] if ends else []
+        row += [] if several else [str(int(results[0].iterations[-1])), *clock]
+        row += [f"{np.mean([result.seconds for result in results]):.2f}"] if seconds else []
         row += [str(max(len(result.eliminated) for result in results) or "-")] if eliminated else []
         rows.append([*row, *([_verdict(study, name, final, ideal)] if study.ideal else [])])
     print_table(columns, rows, title)
@@ -107,6 +127,10 @@ def _curves(metrics: dict[str, Any]) -> dict[str, Any]:
 
 def _final(number: float) -> str:
     return f"{number:.3f}" if abs(number) < 100 or math.isnan(number) else _short(number)
+
+
+def _time(number: float) -> str:
+    return f"{number:.0f}" if 1e4 <= number < 1e7 else f"{number:.4g}"
 
 
 def _short(number: float) -> str:

@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import replacing
+from byzadmm.delays import Replay
 from byzadmm.engines._timeline import draw, span
 from byzadmm.engines.protocol import Event
 
@@ -100,6 +104,8 @@ class RunReport:
     begun: float = field(default_factory=time.perf_counter)
     #: (round, seconds since the start, [(seconds to the answer, seconds of work) or None for each rank])
     timeline: list[tuple[int, float, list[tuple[float, float] | None]]] = field(default_factory=list)
+    #: Of every round, the seconds to the answer of each worker, infinite where none came in time; None: not kept.
+    trace: list[Array] | None = None
     _every: int = 1
     _seen: int = 0
 
@@ -116,6 +122,12 @@ class RunReport:
                 del self.timeline[1::2]
                 self._every *= 2
         self._seen += 1
+        if self.trace is not None:
+            taken = np.full(self.n_workers, np.inf)
+            for rank in self.ranks:
+                if rank.last is not None:
+                    taken[list(rank.workers)] = max(rank.last[0], 1e-9)
+            self.trace.append(taken)
         for rank in self.ranks:
             rank.last = None
 
@@ -177,6 +189,12 @@ class RunReport:
         """Write :meth:`record` as JSON."""
         with replacing(path) as file:
             file.write(json.dumps(self.record()).encode() + b"\n")
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write how long every answer took, a row per worker and a column per round, for ``delays.Replay.load``."""
+        if not self.trace:
+            raise ValueError("trace: expected a run with trace=True, and at least one round")
+        Replay(np.array(self.trace).T).save(path)
 
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Draw the timeline (:func:`byzadmm.engines._timeline.draw`)."""

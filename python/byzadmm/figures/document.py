@@ -210,7 +210,9 @@ def _panel(panel: Panel) -> str:
     """Facts, cause, final accuracies and settings of one panel."""
     settings = panel.settings
     counts = " and ".join(str(q) for q in dict.fromkeys(case.n_byzantine for case in settings.cases()))
-    facts = f"{panel.seeds} seed(s), {settings.iterations} iterations, q = {counts} of {settings.n_workers}"
+    ends = {"iterations": settings.iterations, "arrivals": settings.arrivals, "seconds of delays": settings.until}
+    length = " or ".join(f"{number:g} {what}" for what, number in ends.items() if number is not None)
+    facts = f"{panel.seeds} seed(s), {length}, q = {counts} of {settings.n_workers}"
     if not settings.quadratic:
         parts = " and ".join(dict.fromkeys(case.partition for case in settings.cases()))
         facts += f", {settings.dataset}, scale {settings.scale}, {parts}, batch {settings.batch_size}"

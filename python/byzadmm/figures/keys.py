@@ -34,11 +34,13 @@ from byzadmm.figures._values import (
 from byzadmm.study.held_back import SAMPLES
 from byzadmm.training.experiment import DEFAULTS
 
-__all__ = ["SECTIONS", "TRAINING", "markdown"]
+__all__ = ["CLOCK", "SECTIONS", "TRAINING", "markdown"]
 
 #: Settings of an experiment that a file may have; ``training.experiment`` has their defaults and checks.
 TRAINING = ("iterations", "eval_every", "batch_size", "rho", "local_steps", "participation")
 
+#: Settings of runs with delays.
+CLOCK = ("delays", "until", "arrivals", "eval_time")
 
 _STEP_WORDS = "{ constant = a }, { power = [c, p] }, { inv_sqrt = [c0, c1] }, { inv_linear = [c, b] }"
 _ONE_PER_WORKER = "one number per worker"
@@ -90,8 +92,44 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "n_workers": Key(check_count, 20, "integer", ">= 1", "workers in all, Byzantine ones included"),
         "n_byzantine": Key(check_natural, 0, "integer", "0 .. n_workers", "the last so many workers are Byzantine"),
-        "iterations": Key(training(check_count), REQUIRED, "integer", ">= 1", "length of a run"),
-        "eval_every": Key(training(), REQUIRED, "integer", ">= 1", "iterations between evaluations"),
+        "iterations": Key(
+            training(check_count),
+            None,
+            "integer",
+            ">= 1",
+            "length of a run; with delays, updates of the model",
+            "required without `until` or `arrivals`",
+            "1000",
+        ),
+        "eval_every": Key(
+            training(),
+            None,
+            "integer",
+            ">= 1",
+            "iterations between evaluations",
+            "required without `until` or `eval_time`",
+            "50",
+        ),
+        "delays": Key(
+            as_it_is,
+            None,
+            "string or number",
+            "see `byzadmm list delays`, FILE.npz, FILE.py:NAME",
+            "simulated time that a worker takes for a job; asynchronous algorithms need it",
+            "none: training in rounds",
+            '"stragglers:0.2,10"',
+        ),
+        "until": Key(check_positive, None, "number", "> 0", "simulated time at which runs end", "none", "500.0"),
+        "arrivals": Key(check_count, None, "integer", ">= 1", "messages after which runs end", "none", "10000"),
+        "eval_time": Key(
+            check_positive,
+            None,
+            "number",
+            "> 0",
+            "simulated time between evaluations",
+            "a 20th of `until`, if `eval_every` is not given",
+            "25.0",
+        ),
         "batch_size": Key(training(), DEFAULTS["batch_size"], "integer", ">= 1", "samples per worker and iteration"),
         "rho": Key(training(), DEFAULTS["rho"], "number", ">= 0", "weight of the master's regularizer"),
         "local_steps": Key(
@@ -149,7 +187,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             check_string,
             None,
             "string",
-            "see `byzadmm list algorithms`",
+            "see `byzadmm list algorithms`; settings as in async-admm:barrier=10",
             "the algorithm",
             "NAME, without -blind or -tuned at its end",
             '"sgd"',

@@ -19,12 +19,14 @@ from byzadmm import __version__
 from byzadmm._internal.arrays import Array
 from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import READINGS, Case, Curve, Published, Settings
-from byzadmm.results import Result, final_accuracy
+from byzadmm.results import Result
 from byzadmm.study import Cell, Study
+from byzadmm.study.places import as_steps, choose_x, one_grid, places_of
 
 __all__ = ["HeatMap", "Panel"]
 
 _LABEL_WIDTH, _WIDTH = 50, 80  # of a table's first column, of a table
+_PLACES = 201  # of curves by simulated time, at most
 
 
 @dataclass
@@ -43,7 +45,9 @@ class Panel:
     plots : list of str
         One title per plot: the attacks of the panel, for every partition.
     curves : list of Curve
-    iterations : (t,) int64
+    axis : "iterations" or, with delays, "time"
+    places : (t,) array
+        Where on that axis the curves have values.
     values : dict
         (plot, curve) -> (seeds, t): accuracy, another curve of results without any, or ``x0`` of the example.
     seeds : int
@@ -72,9 +76,20 @@ class Panel:
     def curves(self) -> list[Curve]:
         return list(self.settings.all_curves())
 
-    @cached_property
+    @property
     def iterations(self) -> Array:
         return next(iter(self.study.results.values())).iterations
+
+    @cached_property
+    def axis(self) -> str:
+        return choose_x(None, self.study.results.values())
+
+    @cached_property
+    def places(self) -> Array:
+        if self.axis == "iterations":
+            return self.iterations
+        grid = one_grid([places_of(result, self.axis) for result in self.study.results.values()], to_the_last=True)
+        return grid if len(grid) <= _PLACES else np.linspace(grid[0], grid[-1], _PLACES)
 
     @cached_property
     def values(self) -> dict[tuple[int, str], Array]:
@@ -102,7 +117,10 @@ class Panel:
         if self.settings.quadratic and result.trajectory:
             x0: Array = result.trajectory["x0"][:, 0]
             return x0
-        return result.metrics[self.quantity]
+        curve: Array = result.metrics[self.quantity]
+        if self.axis == "iterations":
+            return curve
+        return as_steps(places_of(result, self.axis), curve, self.places)
 
     @property
     def quantity(self) -> str:
@@ -126,19 +144,26 @@ class Panel:
                 "figure": self.name,
                 **about[plot],
                 "algorithm": name,
-                "iteration": int(iteration),
+                **({"iteration": int(place)} if self.axis == "iterations" else {self.axis: float(place)}),
                 "mean": float(np.mean(column)),
                 "low": float(np.min(column)),
                 "high": float(np.max(column)),
             }
             for (plot, name), values in self.values.items()
-            for iteration, column in zip(self.iterations, values.T, strict=True)
+            for place, column in zip(self.places, values.T, strict=True)
         ]
+
+    def ends(self, plot: int, name: str) -> Array:
+        """Final accuracy of a curve, or its last ``x0``, for each seed."""
+        if self.settings.quadratic:
+            return self.values[plot, name][:, -1]
+        curve = next(curve for curve in self.curves if curve.name == name)
+        done = [cell for cell in self._cells(plot, curve) if cell in self.study.results]
+        return np.array([self.study.final(cell, self.quantity) for cell in done])
 
     def final_of(self, plot: int, name: str) -> dict[str, float]:
         """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
-        values = self.values[plot, name]
-        ends = values[:, -1] if self.settings.quadratic else final_accuracy(self.iterations, values)
+        ends = self.ends(plot, name)
         return {"mean": float(ends.mean()), "low": float(ends.min()), "high": float(ends.max())}
 
     def finals(self) -> list[dict[str, Any]]:
@@ -164,7 +189,7 @@ class Panel:
             cells = {} if published is None else {"published": f"{published:.4f}"}
             for reading, curves in readings.items():
                 if name in curves:
-                    finals = final_accuracy(self.iterations, self.values[0, curves[name].name])
+                    finals = self.ends(0, curves[name].name)
                     spread = f" ± {np.std(finals, ddof=1):.4f}" if len(finals) > 1 else ""
                     cells[reading] = f"{np.mean(finals):.4f}{spread}"
             found.append((label, cells))
@@ -205,7 +230,7 @@ class Panel:
             "seeds": self.seeds,
             "seconds": self.seconds,
             "quantity": self.quantity,
-            "iterations": self.iterations.tolist(),
+            self.axis: self.places.tolist(),
             "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
             "plots": [
                 about | {"curves": {n: _listed(values) for (p, n), values in self.values.items() if p == number}}
@@ -241,8 +266,8 @@ class HeatMap(Panel):
 
     def final(self, number: int, attack: int, curve: Curve) -> float | None:
         """Final accuracy in map ``number``; None where nothing was run."""
-        values = self.values.get((number * len(self.settings.attacks) + attack, curve.name))
-        return None if values is None else float(np.mean(final_accuracy(self.iterations, values)))
+        place = number * len(self.settings.attacks) + attack
+        return float(np.mean(self.ends(place, curve.name))) if (place, curve.name) in self.values else None
 
     def ideal(self, number: int) -> float | None:
         """Final accuracy of Ideal SGD, if the file has it."""
@@ -267,7 +292,7 @@ class HeatMap(Panel):
                 found = self.values.get((number, curve.name))
                 if found is None and curve.kind == "ideal":
                     continue
-                finals = np.array([np.nan]) if found is None else final_accuracy(self.iterations, found)
+                finals = np.array([np.nan]) if found is None else self.ends(number, curve.name)
                 cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
                 plain = {key: "" if found is None else float(value) for key, value in cell.items()}
                 legal = self.legal(number // len(self.settings.attacks), curve)

@@ -10,9 +10,10 @@ from typing import Any
 
 from byzadmm import catalogue
 from byzadmm._internal.validation import check_choice
+from byzadmm.delays import Delays
 from byzadmm.figures._toml import Table
 from byzadmm.figures._values import QUADRATIC, check_share
-from byzadmm.figures.keys import SECTIONS, TRAINING
+from byzadmm.figures.keys import CLOCK, SECTIONS, TRAINING
 from byzadmm.figures.settings import (
     FIGURES,
     READINGS,
@@ -120,6 +121,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         n_byzantine=table.take("n_byzantine"),
         attacks=_attacks(table.take("attack"), path.parent),
         **{name: table.take(name) for name in TRAINING},
+        **_clock(table, path.parent),
         curves=_curves(table.take("algorithms")),
         sweep=table.take("sweep") or (),
         heat_map=_heat_map(table.take("heat_map"), alpha),
@@ -129,6 +131,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         quadratic=quadratic,
     )
     table.close()
+    _check_clock(settings)
     for case in settings.cases():
         check_byzantine(case.n_byzantine, None, settings.n_workers)
     for curve in () if settings.heat_map else settings.curves:  # a heat map shows which rules do not tolerate their f
@@ -154,6 +157,34 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
     for name in settings.published:
         check_choice(name, "published", dict.fromkeys(curve.algorithm_name for curve in settings.all_curves()))
     return settings
+
+
+def _clock(table: Table, folder: Path) -> dict[str, Any]:
+    """Delays, and the ends and evaluations that go with them."""
+    delays = table.take("delays")
+    if isinstance(delays, str):
+        delays = catalogue.make_delays(delays, folder)
+    return {"delays": delays} | {name: table.take(name) for name in CLOCK if name != "delays"}
+
+
+def _check_clock(settings: Settings) -> None:
+    """Runs have an end and evaluations; what needs delays has them."""
+    if settings.iterations is None and settings.until is None and settings.arrivals is None:
+        raise ValueError("iterations: missing")
+    if settings.eval_every is None and settings.until is None and settings.eval_time is None:
+        raise ValueError("eval_every: missing")
+    if settings.delays is not None:
+        Delays(settings.delays, settings.n_workers, 0)
+        for name in ("quadratic", "published", "search"):
+            if getattr(settings, name):
+                raise ValueError(f"delays: not with {'tuning' if name == 'search' else name}")
+        return
+    for name in CLOCK:
+        if getattr(settings, name) is not None:
+            raise ValueError(f"{name}: needs delays")
+    for curve in settings.curves:
+        if curve.algorithm.schedule == "events":
+            raise ValueError(f"delays: missing, and algorithms.{curve.name} is asynchronous")
 
 
 def _with_alpha(partitions: tuple[str, ...], alpha: float) -> tuple[str, ...]:
@@ -219,17 +250,23 @@ def _curve(name: str, table: Table) -> Curve:
     kind = table.take("kind")
     if kind is None and (kind := without_reading(name)) not in entries:
         raise ValueError(f"{table.where}kind: missing (one of {', '.join(entries)})")
-    entry = entries[check_choice(kind, f"{table.where}kind", entries)]
+    own = {head: catalogue.Entry(entry.kind, dict.fromkeys(entry.own)) for head, entry in entries.items()}
+    kind, more = catalogue.parse(kind, f"{table.where}kind", own)
+    entry = entries[kind]
     printed = table.take("printed")
     ending = name.removeprefix(without_reading(name)).removeprefix("-")
     added = " (printed)" if printed else f" ({ending})" if ending else ""
     label, validation = table.take("label"), table.take("validation")
     given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
     table.close()
-    label = label or given.get("rule") or entry.label + added
+    given |= more
+    label = label or (None if "rule" in entry.own else given.get("rule")) or entry.label + added
     try:
         if "rule" in given:
-            given["rule"], given["f"] = catalogue.make_rule(given["rule"], given.get("f", 0))
+            f = given.get("f", 0)
+            given["rule"], given["f"] = catalogue.make_rule(given["rule"], f)
+            if "f" in entry.own:  # which counts there also for a rule without
+                given["f"] = f
         if "filter" in given:
             given["filter"] = catalogue.make_filter(given["filter"])
         if "coding" in given:

@@ -12,6 +12,7 @@ from byzadmm.datasets import Dataset
 from byzadmm.figures.settings import Curve, Settings
 from byzadmm.study import Plan, make_plan
 from byzadmm.study.choices import AlgorithmChoice, Choice
+from byzadmm.study.extent import progress_of
 
 __all__ = ["length", "plan_of", "runs_of"]
 
@@ -73,9 +74,9 @@ def _choice(settings: Settings, curve: Curve) -> AlgorithmChoice:
 
 
 def length(plan: Plan) -> int:
-    """Iterations of all runs."""
+    """What the progress of all runs counts up to: iterations, or what there is in their place with delays."""
     runs = {id(run): run for run in plan.runs.values() if not isinstance(run, str)}
-    return sum(run["iterations"] for run in runs.values())
+    return sum(progress_of(run)[0] for run in runs.values())
 
 
 def runs_of(settings: Settings, *, seed: int = 0, data_dir: Any = None) -> dict[str, dict[str, Any]]:

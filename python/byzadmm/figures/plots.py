@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from byzadmm.catalogue import Style, styles
 from byzadmm.figures.settings import READINGS, Curve
+from byzadmm.study.places import LABELS
 from byzadmm.study.plots import literal, save
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def draw_overview(panels: Sequence[Panel], path: Path) -> list[Path]:
             _draw_published(panel, ax, name, looks[curve.name])
         ax.set_title(literal(f"{panel.name}: {panel.settings.title}"), fontsize=8, wrap=True)
         ax.tick_params(labelsize=7)
-        _frame(panel, ax, panel.iterations)
+        _frame(panel, ax, panel.places)
         ax.set_ylim(0, np.ceil(10 * _enlarged(panel)[1]) / 10)
         if panel.settings.sweep:
             ax.legend(fontsize=6, loc="lower right")
@@ -127,12 +128,12 @@ def _draw_readings(panel: Panel) -> Figure:
                 label = final + ("" if published is None else f" ({published:.3f})")
                 _draw_curve(panel, 0, ax, curve, looks[curve.name], place=place, label=label)
                 _draw_published(panel, ax, name, looks[curve.name])
-            _frame(panel, ax, panel.iterations)
+            _frame(panel, ax, panel.places)
         above, below = column
         above.set_title(READINGS[reading], fontsize=10)
         below.set_yticks(np.linspace(0, 1, 51 if limits[1] - limits[0] < 0.25 else 11))
         below.set_ylim(*limits)
-        below.set_xlabel("iterations")
+        below.set_xlabel(LABELS[panel.axis])
         below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, frameon=False)
     for ax, word in zip(columns[0], ("", ", enlarged"), strict=True):
         ax.set_ylabel(f"top-1 accuracy{word}")
@@ -172,7 +173,7 @@ def _draw_plots(panel: Panel) -> Figure:
 def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
     example = bool(panel.settings.quadratic)
     # The example settles early: the plot shows its first iterations, and its end as dotted lines.
-    shown = min(len(panel.iterations), _EXAMPLE_POINTS) if example else len(panel.iterations)
+    shown = min(len(panel.places), _EXAMPLE_POINTS) if example else len(panel.places)
     looks = _looks(panel)
     for place, curve in enumerate(panel.curves):
         # The legend has final accuracies, as curves may coincide.
@@ -185,8 +186,8 @@ def _draw_plot(panel: Panel, number: int, ax: Any) -> None:
             _draw_published(panel, ax, curve.algorithm_name, style)
         if example:
             _mark_limit(ax, float(panel.values[number, curve.name][0, -1]), style, above=place == 0)
-    _frame(panel, ax, panel.iterations[:shown])
-    ax.set_xlabel("iterations")
+    _frame(panel, ax, panel.places[:shown])
+    ax.set_xlabel(LABELS[panel.axis])
     other = literal(panel.quantity.replace("_", " "))
     ax.set_ylabel("master's $x_0$" if example else "top-1 accuracy" if panel.quantity == "accuracy" else other)
     # Beside the axes: curves may be anywhere in them.
@@ -217,7 +218,7 @@ def _draw_curve(
     marked: bool = True,
 ) -> Any:
     """The mean of a curve with the band of its seeds; the line."""
-    x, values = panel.iterations[:shown], panel.values[number, curve.name][:, :shown]
+    x, values = panel.places[:shown], panel.values[number, curve.name][:, :shown]
     spacing = 12 if panel.settings.quadratic else max(1, len(x) // 6)
     if len(values) > 1:
         ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=style.color, alpha=0.15, linewidth=0)

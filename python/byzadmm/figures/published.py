@@ -42,11 +42,12 @@ def published_curves(settings: Settings, data_dir: Any = None) -> dict[str, Publ
     """
     whole = _whole(settings.figure, data_dir) if settings.published and settings.packaged else {}
     found = {}
+    length = settings.iterations or 0
     for name, known in settings.published.items():
         points = whole.get(name, (known.iterations, known.accuracy))
-        if points[0][0] <= settings.iterations:  # else the run is too short to be compared
-            shorter = name in whole or points[0][-1] > settings.iterations
-            found[name] = _cut(*points, settings.iterations, known.why) if shorter else known
+        if points[0][0] <= length:  # else the run is too short to be compared
+            shorter = name in whole or points[0][-1] > length
+            found[name] = _cut(*points, length, known.why) if shorter else known
     return found
 
 

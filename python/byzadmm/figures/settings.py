@@ -13,7 +13,7 @@ from typing import Any
 from byzadmm import catalogue, losses
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
-from byzadmm.figures.keys import TRAINING
+from byzadmm.figures.keys import CLOCK, TRAINING
 from byzadmm.study.plan import Cell
 
 __all__ = [
@@ -158,8 +158,8 @@ class Settings:
     n_workers: int
     n_byzantine: int
     attacks: tuple[Callable[..., Any] | None, ...]
-    iterations: int
-    eval_every: int
+    iterations: int | None
+    eval_every: int | None
     batch_size: int
     rho: float
     local_steps: int
@@ -175,6 +175,10 @@ class Settings:
     seeds: int | None = None
     loss_name: str | None = None
     validation: int | None = None
+    delays: Any = None
+    until: float | None = None
+    arrivals: int | None = None
+    eval_time: float | None = None
 
     @property
     def partition(self) -> str:
@@ -187,8 +191,10 @@ class Settings:
         return self.name in FIGURES and self.path == packaged_path(self.name)
 
     def arguments(self) -> dict[str, Any]:
-        """What all runs of the panel have in common, as arguments of ``simulate``."""
+        """What all runs of the panel have in common, as arguments of ``simulate``, with delays those of ``compare``."""
         common: dict[str, Any] = {name: getattr(self, name) for name in TRAINING} | {"loss": self.loss()}
+        if self.delays is not None:
+            common |= {name: getattr(self, name) for name in CLOCK}
         if self.validation is not None:
             common["validation"] = self.validation
         if self.quadratic:
@@ -290,8 +296,14 @@ class Settings:
 
     def quick(self) -> Settings:
         """The same with a fifth of the iterations, for a first look; not the paper's."""
-        iterations = max(1, self.iterations // 5)
-        return replace(self, iterations=iterations, eval_every=max(1, min(self.eval_every, iterations // 10)))
+        shorter: dict[str, Any] = {
+            name: max(1, value // 5) if isinstance(value, int) else value / 5
+            for name in ("iterations", "until", "arrivals", "eval_time")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.eval_every is not None:
+            shorter["eval_every"] = max(1, min(self.eval_every, shorter.get("iterations", self.eval_every) // 10))
+        return replace(self, **shorter)
 
     def loss(self) -> losses.Quadratic | str:
         """What the workers minimize."""

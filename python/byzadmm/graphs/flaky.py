@@ -12,7 +12,8 @@ import numpy as np
 from byzadmm import _core
 from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.graphs.graph import Bools, Graph, Ints, check_nodes
+from byzadmm.graphs.graph import Graph
+from byzadmm.graphs.inputs import Bools, Ints, check_nodes
 from byzadmm.graphs.makers import below
 
 __all__ = ["Flaky"]

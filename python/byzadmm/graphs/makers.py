@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from byzadmm._internal.validation import check_int, check_real
-from byzadmm.graphs.graph import Bools, Graph, Ints, check_nodes
+from byzadmm.graphs.graph import Graph
+from byzadmm.graphs.inputs import Bools, Ints, check_nodes
 
 __all__ = [
     "complete",

@@ -51,7 +51,8 @@ class Plan:
         Axis -> its values by name, in order.
     runs : dict
         Cell -> the arguments of ``simulate``, with "delays" those of ``asynchronous.simulate``, or why it cannot run.
-        Cells that share one dict are one run. A ``loss`` among the arguments may be a function ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
+        Cells that share one dict are one run. A ``loss`` among the arguments may be a function
+        ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
     settings : dict
         What all runs have in common, for people.
     labels : dict
@@ -123,7 +124,7 @@ def make_plan(
     made_for = {(one.name, q): _legal(one, q, m, sampled) for one, q in product(algorithm_choices, numbers)}
     for (name, _), (made, _) in made_for.items():
         if delays is None and made is not None and made.schedule == "events":
-            raise ValueError(f"delays: {name} is asynchronous and needs them, as in 'exponential' or 'stragglers:0.2,10'")
+            raise ValueError(f"delays: {name} is asynchronous and needs them, such as 'stragglers:0.2,10'")
     if validation is None and not _is_object(loss) and any(one and one.validates for one, _ in made_for.values()):
         validation = SAMPLES
     divided = None if _is_object(loss) else data  # a loss that is an object has its own samples

@@ -15,10 +15,8 @@ from matplotlib.figure import Figure
 
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import save_picture
-from byzadmm._internal.validation import check_choice
-from byzadmm.results import Result
+from byzadmm.study.places import LABELS, as_steps, choose_x, one_grid, places_of
 from byzadmm.study.study import HIGHER
-from byzadmm.training.sampling import Sampling
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
@@ -29,20 +27,15 @@ __all__ = ["INCHES", "draw_curves", "draw_weights", "in_lines", "literal", "save
 INCHES = 0.0085
 _LEGEND = 3.0  # inches, the longest line of a legend
 
-_AXES_LABELS = {
-    "iterations": "iterations",
-    "bytes": "bytes sent and received by all workers",
-    "seconds": "seconds spent in iterations",
-}
 _METRIC_LABELS = {"accuracy": "test accuracy", "loss": "training loss", "test_loss": "test loss"}
 
 
 def draw_curves(
-    study: Study, path: str | os.PathLike[str] | None = None, *, metric: str | None = None, x: str = "iterations"
+    study: Study, path: str | os.PathLike[str] | None = None, *, metric: str | None = None, x: str | None = None
 ) -> Figure:
     """The picture of :meth:`byzadmm.Study.plot`."""
     name = study.metric(metric)
-    check_choice(x, "x", _AXES_LABELS)
+    axis = choose_x(x, study.results.values())
     attacks = study.axes["attack"]
     others = list(product(study.axes["n_byzantine"], study.axes["partition"]))
     # Beside the panels there is room for the legend, in as many columns as that takes.
@@ -61,12 +54,12 @@ def draw_curves(
     panels[0, 0].set_ylim(low, high)
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
-            _panel(study, ax, name, x, {"attack": attack, "n_byzantine": q, "partition": partition})
+            _panel(study, ax, name, axis, {"attack": attack, "n_byzantine": q, "partition": partition})
             above = _title(study, attack, q, partition)
             if panels.size > 1 or above not in study.title:
                 ax.set_title(literal(in_lines(above, wide - 0.4, 10)), fontsize=10)
     for ax in panels[-1]:
-        ax.set_xlabel(_AXES_LABELS[x])
+        ax.set_xlabel(LABELS[axis])
     for row in panels:
         row[0].set_ylabel(literal(_METRIC_LABELS.get(name, name.replace("_", " "))))
     found = [ax.get_legend_handles_labels() for ax in panels.flat]
@@ -133,14 +126,11 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
     looks = study.styles()
     for place, name in enumerate(study.axes["algorithm"]):
         cells = [cell for cell in study.cells(algorithm=name, **fixed) if cell in study.results]
-        curves = [study.results[cell].metrics.get(metric) for cell in cells]
-        lengths = [len(study.results[cell].iterations) for cell in cells]
-        if not cells or any(curve is None for curve in curves):
+        curves = [curve for cell in cells if (curve := study.results[cell].metrics.get(metric)) is not None]
+        if not cells or len(curves) < len(cells):
             continue
-        # Runs that were stopped early: as far as all seeds go.
-        shown = min(lengths)
-        values = np.array([curve[:shown] for curve in curves if curve is not None])
-        places = np.mean([_places(study.results[cell], x)[:shown] for cell in cells], axis=0)
+        places, values = _joined([places_of(study.results[cell], x) for cell in cells], curves, x == "seconds")
+        shown = len(places)
         look, ideal = looks[name], name in study.ideal
         with np.errstate(invalid="ignore", over="ignore"):  # a run may diverge
             mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
@@ -162,6 +152,19 @@ def _panel(study: Study, ax: Any, metric: str, x: str, fixed: dict[str, Any]) ->
     ax.grid(alpha=0.25, linewidth=0.6)
 
 
+def _joined(places: list[Array], curves: list[Array], measured: bool) -> tuple[Array, Array]:
+    """The curves of all seeds (seeds, t) and where they are, (t,), as far as all of them go.
+
+    Evaluations at the same places, or at ``measured`` ones, which differ by chance, are joined one by one. Others, such
+    as those after so many updates by the time that these took, are joined as steps.
+    """
+    shown = min(map(len, places))
+    if measured or all(np.array_equal(each[:shown], places[0][:shown]) for each in places):
+        return np.mean([each[:shown] for each in places], axis=0), np.array([curve[:shown] for curve in curves])
+    grid = one_grid(places)
+    return grid, np.array([as_steps(each, curve, grid) for each, curve in zip(places, curves, strict=True)])
+
+
 def _limits(study: Study, metric: str) -> tuple[float, float]:
     """The vertical axis of all panels: what the curves show after their first twentieth, but for runs that diverged.
 
@@ -180,20 +183,3 @@ def _limits(study: Study, metric: str) -> tuple[float, float]:
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     room = 0.08 * (high - low) or 0.5
     return low - room, high + room
-
-
-def _places(result: Result, x: str) -> Array:
-    """Where the evaluations of a run are on the axis ``x``."""
-    k: Array = result.iterations.astype(np.float64)
-    if x == "iterations" or not len(k) or k[-1] == 0:
-        return k
-    if x == "seconds":
-        k *= result.seconds / k[-1]
-        return k
-    config = result.config
-    m = config["n_workers"]
-    # Ideal SGD draws among all workers, and excludes the Byzantine ones.
-    share = 1 - len(config["byzantine"]) / m if config["algorithm"].get("ideal") else 1.0
-    per_round = share * Sampling(m, config.get("participation", 1.0), 0).count
-    k *= 2.0 * per_round * config["dim"] * np.dtype(config["dtype"]).itemsize
-    return k

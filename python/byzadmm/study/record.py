@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from byzadmm import __version__
 from byzadmm._internal.description import describe
+from byzadmm.study.places import choose_x
 
 if TYPE_CHECKING:
     from byzadmm.study.plan import Cell
@@ -34,6 +35,7 @@ def record_of(study: Study) -> dict[str, Any]:
         "metrics": names or [metric],
         "higher_is_better": metric in HIGHER,
         "n_workers": study.settings.get("n_workers"),
+        "x": choose_x(None, study.results.values()),
         "runs": [_run(study, cell, metric, names) for cell in study.cells()],
     }
 
@@ -57,7 +59,8 @@ def _run(study: Study, cell: Cell, metric: str, names: list[str]) -> dict[str, A
     place = {axis: _word(study, axis, value) for axis, value in cell._asdict().items()}
     result, why = study.results.get(cell), study.missing.get(cell)
     about = {"status": "done", "error": ""} if why is None else {"status": why.status, "error": why.reason}
-    nothing = {"final": float("nan"), "seconds": 0.0, "byzantine": [], "eliminated": {}, "iterations": [], "curves": {}}
+    nothing = {"final": float("nan"), "seconds": 0.0, "byzantine": [], "eliminated": {}, "curves": {}}
+    nothing |= {"iterations": [], "time": []}
     if result is None:
         return place | about | nothing
     return (
@@ -69,6 +72,7 @@ def _run(study: Study, cell: Cell, metric: str, names: list[str]) -> dict[str, A
             "byzantine": result.config.get("byzantine", []),
             "eliminated": {str(worker): k for worker, k in result.eliminated.items()},
             "iterations": result.iterations.tolist(),
+            **({} if result.time is None else {"time": result.time.tolist()}),
             "curves": {name: values.tolist() for name, values in result.metrics.items() if name in names},
         }
     )

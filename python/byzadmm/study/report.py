@@ -47,9 +47,10 @@ def write_report(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
         - "algorithms": label -> {"color": "#rrggbb", "dash": SVG's ``stroke-dasharray`` or "", "settings": str}
         - "axes": "algorithm", "attack", "n_byzantine", "partition", "seed" -> labels, in the order of the page
         - "metric": the metric of the final values; "metrics": every metric; "higher_is_better": bool
+        - "x", optional: "iterations" or, of runs with delays, "time": what curves are drawn against
         - "runs": list of dicts with one label of every axis; "status": "done", "failed", "illegal" or "missing";
           "error": str; "final", "seconds": float; "byzantine": workers; "eliminated": worker -> iteration;
-          "iterations": list; "curves": metric -> list of the same length
+          "iterations": list, and "time": list where "x" says so; "curves": metric -> list of the same length
 
     Examples
     --------
@@ -105,17 +106,18 @@ def _check(record: Mapping[str, Any]) -> None:
                 raise ValueError(f"{where}: expected {pattern}, got {look[key]!r}")
     if record["metric"] not in record["metrics"]:
         raise ValueError(f"record['metric']: expected one of {record['metrics']}, got {record['metric']!r}")
+    x = check_choice(record.get("x", "iterations"), "record['x']", ("iterations", "time"))
     seen = set()
     for number, run in enumerate(record["runs"]):
         where = f"record['runs'][{number}]"
-        _check_keys(run, where, _RUN_KEYS)
+        _check_keys(run, where, (*_RUN_KEYS, x))
         check_choice(run["status"], f"{where}['status']", _STATES)
         for axis in _CASE:
             if run[axis] not in axes[axis]:
                 raise ValueError(f"{where}[{axis!r}]: expected one of {axes[axis]}, got {run[axis]!r}")
         for metric, values in run["curves"].items():
-            if len(values) != len(run["iterations"]):
-                expected = f"{len(run['iterations'])} values"
+            if len(values) != len(run[x]):
+                expected = f"{len(run[x])} values"
                 raise ValueError(f"{where}['curves'][{metric!r}]: expected {expected}, got {len(values)}")
         case = tuple(run[axis] for axis in _CASE)
         if case in seen:
@@ -130,13 +132,15 @@ def _check_keys(part: Mapping[str, Any], name: str, keys: Any) -> None:
 
 
 def _compact(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with rounded runs that share their lists of iterations."""
-    grids: dict[tuple[int, ...], int] = {}
+    """The record with rounded runs that share their lists of places on the horizontal axis."""
+    x = record.get("x", "iterations")
+    grids: dict[tuple[float, ...], int] = {}
     runs = []
     for run in record["runs"]:
-        grid = grids.setdefault(tuple(run["iterations"]), len(grids))
-        runs.append(_finite({**run, "iterations": grid}, _DIGITS))
-    return {**_finite({**record, "runs": []}, None), "grids": [list(grid) for grid in grids], "runs": runs}
+        kept = {name: value for name, value in run.items() if name not in ("iterations", "time")}
+        grid = grids.setdefault(tuple(run[x]), len(grids))
+        runs.append(_finite({**kept, "places": grid}, _DIGITS))
+    return {**_finite({**record, "x": x, "runs": []}, None), "grids": [list(grid) for grid in grids], "runs": runs}
 
 
 def _finite(value: Any, digits: int | None) -> Any:

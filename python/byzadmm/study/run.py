@@ -100,8 +100,8 @@ def carry_out(
 
     threads = max(1, cores // max(1, min(len(waiting), at_once)))
     tasks = [_task(cells[0], plan.runs[cells[0]], threads, on_evaluation, folder, models) for cells in waiting]
-    units = [progress_of(plan.runs[cells[0]])[1] for cells in waiting]
-    run_many(tasks, at_once, progress=progress, on_result=ended, unit=(*units, "iterations")[0])
+    unit = next((progress_of(run)[1] for run in plan.runs.values() if not isinstance(run, str)), "iterations")
+    run_many(tasks, at_once, progress=progress, on_result=ended, unit=unit)
     study.seconds = time.perf_counter() - begun
     if errors and not study.results and not may_fail:
         raise errors[0]

@@ -84,7 +84,7 @@ def tuned(
         "dataset": data,
         "parts": _restricted(common["parts"], kept),
         **held,
-        "iterations": check_int(options.get("iterations", _iterations(common)), "tune: iterations", low=1),
+        **_length(options, common),
     }
     ranges = _ranges(bases, common, given)
     m = len(common["parts"])
@@ -295,8 +295,11 @@ def _bases(plan: Plan, attack: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _iterations(arguments: Mapping[str, Any]) -> Any:
-    return arguments.get("iterations", DEFAULTS["iterations"])
+def _length(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """How long the trials are: as the runs, or so many iterations."""
+    name = "updates" if "delays" in arguments else "iterations"
+    given = options.get("iterations", arguments.get(name, DEFAULTS.get(name)))
+    return {name: None if given is None else check_int(given, "tune: iterations", low=1)}
 
 
 def _ranges(

@@ -18,7 +18,7 @@ from byzadmm._internal.atomic_files import prepare_folder, replacing
 from byzadmm._internal.description import describe
 from byzadmm._internal.frames import data_frame
 from byzadmm._internal.validation import check_choice
-from byzadmm.results import Result, final_accuracy
+from byzadmm.results import Result
 from byzadmm.study.plan import AXES, Cell
 
 __all__ = ["Missing", "Study"]
@@ -142,7 +142,7 @@ class Study:
         if metric not in result.metrics:  # the usual one, or one that other runs have
             metric = self.metric(metric)
         curve = result.metrics.get(metric)
-        return float("nan") if curve is None else float(final_accuracy(result.iterations, curve))
+        return float("nan") if curve is None else result.final(curve)
 
     def finals(self, metric: str | None = None, **fixed: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         """:meth:`final` of the cells with these values of some axes, in their order; those without a result are out."""
@@ -153,9 +153,11 @@ class Study:
         """One row per run, the full cross product: its place, its final accuracy, and the end of every curve.
 
         ``status`` is "done", or one of :class:`Missing` with its ``reason``. ``final_accuracy`` is the mean over the
-        last fifth of the run; "accuracy", "loss" and so on are the values at its end.
+        last fifth of the run; "accuracy", "loss" and so on are the values at its end. In a study with delays "time" and
+        "arrivals" are simulated time and messages received at its end.
         """
         names = self.metrics()
+        clocked = any(result.time is not None for result in self.results.values())
         rows = []
         for cell in self.cells():
             result, why = self.results.get(cell), self.missing.get(cell, Missing("done", ""))
@@ -165,6 +167,9 @@ class Study:
                 curve = None if result is None else result.metrics.get(name)
                 row.setdefault(name, float("nan") if curve is None else float(curve[-1]))  # no axis by a curve's name
             row["iterations"] = 0 if result is None else int(result.iterations[-1])
+            if clocked:
+                row["time"] = float("nan") if result is None or result.time is None else float(result.time[-1])
+                row["arrivals"] = 0 if result is None or result.arrivals is None else int(result.arrivals[-1])
             row["eliminated"] = 0 if result is None else len(result.eliminated)
             row["seconds"] = float("nan") if result is None else result.seconds
             rows.append(row)
@@ -195,7 +200,7 @@ class Study:
         return text_table(self, reference, metric)
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, *, metric: str | None = None, x: str = "iterations"
+        self, path: str | os.PathLike[str] | None = None, *, metric: str | None = None, x: str | None = None
     ) -> Any:
         """Draw the curves, mean and range over the seeds, one panel per attack; rows of panels for the other axes.
 
@@ -205,8 +210,10 @@ class Study:
             PNG, SVG or PDF by its ending.
         metric : str, optional
             By default accuracy.
-        x : "iterations", "bytes" or "seconds"
-            "bytes": sent and received by all workers that take part; "seconds": spent in iterations, by this machine.
+        x : "iterations", "bytes", "seconds", "time" or "arrivals"
+            "bytes": sent and received by all workers that take part; "seconds": spent in iterations, by this machine;
+            "time" and "arrivals", of runs with delays: simulated time, which is then the default, and messages that
+            arrived.
 
         Returns
         -------

@@ -197,7 +197,11 @@ class Workers:
         ``workers`` are numbers in ascending order.
         """
         if len(workers) == len(self.held) > 1:
-            return self.run.algorithm.answer(self.group, self._state, x0, k)
+            before = self._state.copy()
+            messages = self.run.algorithm.answer(self.group, self._state, x0, k)
+            if any(self._state[name] is not array for name, array in before.items()):
+                self._kept.clear()  # rows of arrays that others have replaced
+            return messages
         part = self._part_of("worker", workers)
         state = part.state.copy()
         messages = self.run.algorithm.answer(part.group, state, x0, k)

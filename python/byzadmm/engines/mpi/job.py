@@ -92,6 +92,7 @@ class Job:
         checkpoint: str | os.PathLike[str] | None = None,
         watch: Callable[[int, RunReport], None] | None = None,
         on_evaluation: OnEvaluation | None = None,
+        trace: bool = False,
         **settings: Any,
     ) -> Result | None:
         """:func:`byzadmm.simulate` with the workers on the other ranks.
@@ -109,6 +110,8 @@ class Job:
             Called by the master after every iteration with their number and the report so far.
         on_evaluation : callable, optional
             As in ``byzadmm.simulate``; called by the master.
+        trace : bool
+            Keep how long every worker's answer took in every round, for ``job.report.save_trace(path)``.
 
         Returns
         -------
@@ -132,6 +135,7 @@ class Job:
                 experiment = build()
             engine = MasterEngine(self._ranks, experiment, number, self.patience)
             report = self.report = engine.run_report
+            report.trace = [] if trace else None
 
             def tick(done: int) -> None:
                 report.rounds += 1

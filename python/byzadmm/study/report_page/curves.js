@@ -74,7 +74,7 @@ function showCurves() {
       .filter((line) => line.points.length),
   }));
   const lines = panels.flatMap((panel) => panel.lines);
-  const last = lines.flatMap((line) => line.points).reduce((most, point) => Math.max(most, point.k), 1);
+  const last = lines.flatMap((line) => line.points).reduce((most, point) => Math.max(most, point.k), 0) || 1;
   const kept = lines.filter((line) => !diverges(line.points));
   const leaving = kept.length > 0 && kept.length < lines.length;
   const y = verticalScale((leaving ? kept : lines).flatMap((line) => line.points)
@@ -92,7 +92,7 @@ function showCurves() {
   const seeds = axes.seed.length > 1
     ? `Lines are means over ${axes.seed.length} seeds, bands reach from the least to the greatest value.` : "One seed.";
   const pointer = " Values are shown at the pointer, or with the arrow keys in a panel.";
-  byId("curves-caption").replaceChildren(`${capital(words(metric))} by iteration, a panel per attack; ` +
+  byId("curves-caption").replaceChildren(`${capital(words(metric))} by ${byTime ? xName : "iteration"}, a panel per attack; ` +
     `${inWords(setting, true).replace(/\.$/, "")}. ${seeds} A line ends or has a gap where a run has no finite value.` +
     (leaving ? " One that ends a thousand times higher than it began leaves the picture." : ""),
     make("span", { class: "screen" }, pointer));

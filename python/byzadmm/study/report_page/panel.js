@@ -16,7 +16,7 @@ function makePanel(title, lines, { x, y, width, height, metric, positive }) {
   const steps = [...new Set(lines.flatMap((line) => line.points.map((point) => point.k)))].sort((a, b) => a - b);
   const svg = draw("svg", {
     viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "slider",
-    "aria-label": `${words(metric)} by iteration, ${title}; arrow keys read values`,
+    "aria-label": `${words(metric)} by ${byTime ? xName : "iteration"}, ${title}; arrow keys read values`,
     "aria-valuemin": steps[0] ?? 0, "aria-valuemax": steps.at(-1) ?? 0, "aria-valuenow": steps[0] ?? 0,
     "aria-valuetext": steps.length ? "no values read yet" : "no finished run",
   });
@@ -48,7 +48,7 @@ function frame(x, y, { left, top, inner, width, height, metric }) {
   }
   group.append(
     draw("line", { x1: EDGE.left, x2: width - EDGE.right, y1: floor, y2: floor, class: "base" }),
-    draw("text", { x: EDGE.left + inner.width / 2, y: height - 4, class: "middle" }, "iterations"),
+    draw("text", { x: EDGE.left + inner.width / 2, y: height - 4, class: "middle" }, xName),
     draw("text", { x: 2, y: 12 }, words(metric)));
   return group;
 }
@@ -82,6 +82,12 @@ function mean({ algorithm, points }, left, top, valid) {
   return paintLine(draw("path", { class: "mean", d: path.join(""), "data-algorithm": algorithm }), algorithm);
 }
 
+/** The point of a line at `k`; by time, where lines are evaluated at times of their own, the last one before it. */
+function pointAt(points, k) {
+  if (byTime && k <= points.at(-1).k) return points.findLast((point) => point.k <= k);
+  return points.find((point) => point.k === k);
+}
+
 function addCrosshair(svg, title, lines, steps, { left, top, valid, width, height, metric }) {
   const cross = draw("g", { class: "cross", "aria-hidden": "true" });
   svg.append(cross);
@@ -93,7 +99,7 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
     read = svg;
     const k = steps[step];
     const values = lines
-      .map(({ algorithm, points }) => ({ algorithm, point: points.find((point) => point.k === k) }))
+      .map(({ algorithm, points }) => ({ algorithm, point: pointAt(points, k) }))
       .filter(({ point }) => point !== undefined)
       .sort((a, b) => (a.point.mean === null) - (b.point.mean === null) || b.point.mean - a.point.mean);
     cross.replaceChildren(
@@ -101,7 +107,7 @@ function addCrosshair(svg, title, lines, steps, { left, top, valid, width, heigh
       ...values.filter(({ point }) => valid(point.mean) && inside(point.mean)).map(({ algorithm, point }) =>
         paintLine(draw("circle", { cx: left(k), cy: top(point.mean), r: 3 }), algorithm, "fill")));
     svg.setAttribute("aria-valuenow", k);
-    svg.setAttribute("aria-valuetext", `iteration ${k}: ` +
+    svg.setAttribute("aria-valuetext", `${atPlace(k)}: ` +
       values.map(({ algorithm, point }) => `${algorithm} ${number(point.mean)}`).join(", "));
     showReadout(k, values, metric, where);
   }
@@ -154,7 +160,7 @@ function showReadout(k, values, metric, where) {
       make("span", { class: "value" }, number(point.mean, decimals)), make("span", { class: "range" }, range));
   });
   const more = values.length - listed.length;
-  box.replaceChildren(make("p", {}, `${words(metric)} at iteration ${k}`),
+  box.replaceChildren(make("p", {}, `${words(metric)} at ${atPlace(k)}`),
     make("ul", { class: rows.length > LONG ? "two" : "" }, ...rows), more ? make("p", {}, `and ${more} below`) : "");
   box.hidden = false;
   const { width, height } = box.getBoundingClientRect();

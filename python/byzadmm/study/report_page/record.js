@@ -4,6 +4,10 @@ const record = JSON.parse(document.getElementById("record").textContent);
 const axes = record.axes;
 const SVG = document.getElementById("drawing").namespaceURI;
 
+const byTime = record.x === "time";  // simulated time
+const xName = byTime ? "simulated time" : "iterations";
+const atPlace = (k) => (byTime ? `time ${axisNumber(k)}` : `iteration ${k}`);
+
 const byId = (id) => document.getElementById(id);
 const words = (name) => String(name).replaceAll("_", " ");
 const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
@@ -29,7 +33,7 @@ function fill(element, attributes, children) {
 const keyOf = (run) => JSON.stringify([run.algorithm, run.attack, run.n_byzantine, run.partition]);
 const grouped = new Map();
 for (const run of record.runs) {
-  run.iterations = record.grids[run.iterations];
+  run.places = record.grids[run.places];
   if (!grouped.has(keyOf(run))) grouped.set(keyOf(run), []);
   grouped.get(keyOf(run)).push(run);
 }
@@ -83,7 +87,7 @@ function computeFinal(runs) {
 
 const seedsOf = (runs) => `seed${runs.length === 1 ? "" : "s"} ${runs.map((run) => run.seed).join(", ")}`;
 
-/** Mean and range over seeds at every evaluation that all finished runs have; null where one of them is not finite. */
+/** Mean and range over seeds at every place that all finished runs reach; null where one of them is not finite. */
 const curves = new Map();
 function curveOf(algorithm, setting, metric) {
   const key = JSON.stringify([keyOf({ algorithm, ...setting }), metric]);
@@ -93,15 +97,14 @@ function curveOf(algorithm, setting, metric) {
 
 function computeCurve(runs, metric) {
   const done = runs.filter((run) => run.status === "done" && Object.hasOwn(run.curves, metric));
-  const at = new Map();
-  for (const run of done) {
-    run.iterations.forEach((k, place) => {
-      if (!at.has(k)) at.set(k, []);
-      at.get(k).push(run.curves[metric][place]);
-    });
-  }
-  const complete = [...at].filter(([, values]) => values.length === done.length).sort((a, b) => a[0] - b[0]);
-  return complete.map(([k, values]) => ({ k, ...(spread(values) ?? { mean: null, low: null, high: null }) }));
+  const every = [...new Set(done.flatMap((run) => run.places))].sort((a, b) => a - b);
+  const shared = byTime  // where seeds are evaluated at other times, each has the value of its last evaluation
+    ? every.filter((k) => done.every((run) => k <= run.places.at(-1)))
+    : every.filter((k) => done.every((run) => run.places.includes(k)));
+  return shared.map((k) => {
+    const values = done.map((run) => run.curves[metric][run.places.findLastIndex((place) => place <= k)]);
+    return { k, ...(spread(values) ?? { mean: null, low: null, high: null }) };
+  });
 }
 
 /** Whether a curve ends a thousand times higher than it began: beside it, nothing of the others would be seen. */
