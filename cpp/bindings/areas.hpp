@@ -9,5 +9,6 @@ void bind_rules(py::module_& m);
 void bind_kernels(py::module_& m);
 void bind_training(py::module_& m);
 void bind_coding(py::module_& m);
+void bind_decentralized(py::module_& m);
 
 }  // namespace byzadmm::bindings

@@ -43,4 +43,5 @@ PYBIND11_MODULE(_core, m) {
   bind_kernels(m);
   bind_training(m);
   bind_coding(m);
+  bind_decentralized(m);
 }

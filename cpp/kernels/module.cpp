@@ -28,6 +28,7 @@ void fill(Kernels<T>& k) {
   fill_selection(k);
   fill_training(k);
   fill_coding(k);
+  fill_decentralized(k);
 }
 
 Table& table() {

@@ -72,6 +72,13 @@ struct Kernels {
   void (*rsa_worker_step)(const T* x, const T* g, const T* x0, T alpha, T lam, T* out, index_t m, index_t d,
                           int threads);
   void (*rsa_master_step)(const T* x0, Rows<T> messages, double alpha, double lam, double rho, T* out, int threads);
+  void (*node_steps)(const T* base, const T* x, const T* g, const double* pull, const double* alpha, const double* rho,
+                     T* out, index_t m, index_t d, int threads);
+  void (*edge_dual_steps)(const T* x, Heard<T>, const bool* dictated, T beta, T lam, T* e, double* pull, int threads);
+  void (*sign_pulls)(const T* x, Heard<T>, double lam, double* pull, int threads);
+  void (*scissor_neighbors)(const T* own, Heard<T>, const double* weight, const double* own_weight, const index_t* f,
+                            T* out, int threads);
+  void (*trim_neighbors)(const T* own, Heard<T>, const index_t* f, T* out, int threads);
   void (*sgd_step)(const T* x0, const T* direction, T alpha, T rho, T* out, index_t d, int threads);
   void (*momentum_step)(T* momentum, const T* g, T beta, index_t size, int threads);
 
@@ -155,5 +162,7 @@ template <class T>
 void fill_training(Kernels<T>&);
 template <class T>
 void fill_coding(Kernels<T>&);
+template <class T>
+void fill_decentralized(Kernels<T>&);
 
 }  // namespace byzadmm

@@ -144,6 +144,59 @@ def linear_predict(W: _Array, X: _Array, out: _Array, scale: float, bias: bool, 
 def philox_normal(out: _Array, std: float, seed: int, stream: _Stream) -> None: ...
 def philox_integers(out: _Array, high: int, seed: int, stream: _Stream) -> None: ...
 
+# bind_decentralized.cpp
+def node_steps(
+    base: _Array,
+    x: _Array,
+    g: _Array,
+    pull: NDArray[np.float64] | None,
+    alpha: NDArray[np.float64],
+    rho: NDArray[np.float64],
+    out: _Array,
+    threads: int,
+) -> None: ...
+def edge_dual_steps(
+    x: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    dictated: NDArray[np.bool_] | None,
+    e: _Array,
+    pull: NDArray[np.float64],
+    beta: float,
+    lam: float,
+    threads: int,
+) -> None: ...
+def sign_pulls(
+    x: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    pull: NDArray[np.float64],
+    lam: float,
+    threads: int,
+) -> None: ...
+def scissor_neighbors(
+    own: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    own_weights: NDArray[np.float64],
+    f: NDArray[np.int64],
+    out: _Array,
+    threads: int,
+) -> None: ...
+def trim_neighbors(
+    own: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    f: NDArray[np.int64],
+    out: _Array,
+    threads: int,
+) -> None: ...
+
 # bind_training.cpp
 _State = dict[str, _Array]
 

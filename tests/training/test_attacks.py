@@ -61,6 +61,15 @@ def test_by_hand(attack: attacks.Attack, expected: list[list[float]], dtype: str
     assert forged(attack, messages=MESSAGES.astype(dtype)).tolist() == expected
 
 
+def test_attacks_on_one_receiver_by_hand() -> None:
+    """Workers 1 and 3 send the same: rows 0 and 2 are (-9, -18) and (-5, -14) away from x0, together (-14, -32)."""
+    given: dict[str, Any] = {"x0": X0, "byzantine": [1, 3]}
+    assert attacks.Isolation()(MESSAGES, **given).tolist() == [[17.0, 36.0]] * 2
+    assert attacks.Dissensus(eps=2.0)(MESSAGES, **given).tolist() == [[24.0, 52.0]] * 2
+    weights = [0.4, 0.1, 0.2, 0.3]  # -4.6 and -10 from 10 and 20, over 0.4
+    assert attacks.Isolation()(MESSAGES, weights=weights, **given)[0] == pytest.approx([21.5, 45.0])
+
+
 def test_index_dependent_attacks() -> None:
     small = [forged(attacks.SmallValue(0.5), k)[0, 0] - 10 for k in range(4)]
     np.testing.assert_allclose(small, [-0.5, -0.25, -0.5 / 6, -0.5 / 12], rtol=1e-12)

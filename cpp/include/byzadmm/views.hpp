@@ -15,6 +15,16 @@ struct Rows {
   index_t d;
 };
 
+/// What the m nodes of a graph heard: node i the vectors table[index[l]], l = offset[i] .. offset[i+1] - 1; an index of
+/// -1 stands for nothing.
+template <class T>
+struct Heard {
+  const T* const* table;  // of length d each
+  const index_t* index;   // (links)
+  const index_t* offset;  // (m + 1)
+  index_t m, d;
+};
+
 /// n samples of length d, row-major. X is the storage type (uint8_t, float, double).
 template <class X>
 struct Samples {

@@ -23,15 +23,22 @@ it is then called with a further keyword ``state``, a dict of them, and what it 
 also where a run goes on from a checkpoint. ``m`` counts all workers. With ``sees = "own"`` several processes have a
 state each: what is kept about worker j then depends on that worker's messages alone. ``among(workers) -> attack``: the
 attack for a round in which the rows are those of ``workers``, for one that goes by workers' numbers.
+
+On a graph (``byzadmm.decentralized``) three more are read. ``per_receiver = True``: it is called once for every regular
+node that has Byzantine neighbors, with these in ``byzantine``, the receiver's own message as ``x0``, and a further
+keyword ``receiver``, its number. ``asks_weights = True``: also with ``weights``, (m,), those of the receiver, zero for
+nodes that are no neighbors. ``view = "neighbors"``: the rows of nodes that are no neighbors of the receiver, or of any
+attacker where there is no receiver, are NaN.
 """
 
-from byzadmm.attacks import collusion, fang, mimic, simple, worst_case
+from byzadmm.attacks import collusion, fang, mimic, per_receiver, simple, worst_case
 from byzadmm.attacks.base import HONEST as HONEST
 from byzadmm.attacks.base import REGISTRY, Attack, Searched
 from byzadmm.attacks.base import Spec as Spec
 from byzadmm.attacks.collusion import *  # noqa: F403
 from byzadmm.attacks.fang import *  # noqa: F403
 from byzadmm.attacks.mimic import *  # noqa: F403
+from byzadmm.attacks.per_receiver import *  # noqa: F403
 from byzadmm.attacks.simple import *  # noqa: F403
 from byzadmm.attacks.worst_case import *  # noqa: F403
 
@@ -40,4 +47,5 @@ __all__ += simple.__all__
 __all__ += collusion.__all__
 __all__ += fang.__all__
 __all__ += mimic.__all__
+__all__ += per_receiver.__all__
 __all__ += worst_case.__all__

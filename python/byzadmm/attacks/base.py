@@ -48,6 +48,12 @@ class Attack:
     asks_defense : bool
         Whether it is called with ``defense=``, what the master would make of messages (``Algorithm.defense``), None
         where the algorithm has no such function.
+    per_receiver : bool
+        Whether, on a graph, it tells every receiver something else and is called with ``receiver=``.
+    asks_weights : bool
+        Whether it is then called with ``weights=``, those of the receiver.
+    view : "all" or "neighbors"
+        What it sees of a graph: all messages, or those of the receiver's neighborhood.
     """
 
     sends: ClassVar[str] = "message"
@@ -56,6 +62,9 @@ class Attack:
     poisons_labels: ClassVar[bool] = False
     searched: ClassVar[Searched | None] = None
     asks_defense: ClassVar[bool] = False
+    per_receiver: ClassVar[bool] = False
+    asks_weights: ClassVar[bool] = False
+    view: ClassVar[str] = "all"
     #: Settings that came later than the class: by default not described, so that earlier records still match.
     _later: ClassVar[tuple[str, ...]] = ()
 
@@ -78,6 +87,8 @@ class Attack:
         algorithm: Any = None,
         state: dict[str, Array] | None = None,
         defense: Callable[[Array], Array] | None = None,
+        receiver: int | None = None,
+        weights: Any = None,
     ) -> Array:
         """Forged messages: the protocol of a custom attack, or from the honest rows alone, ``SignFlip()(X)``.
 
@@ -101,6 +112,10 @@ class Attack:
             Of an attack with ``begin``: what it keeps from round to round, changed in place.
         defense : callable, optional
             Of an attack with ``asks_defense``: what the master would make of messages.
+        receiver : int, optional
+            Of an attack with ``per_receiver``: the node that ``x0`` is of, on a graph.
+        weights : (m,) array, optional
+            Of an attack with ``asks_weights``: those of the receiver; by default all equal.
 
         Returns
         -------
@@ -121,8 +136,24 @@ class Attack:
             if not self.asks_defense:
                 raise TypeError(f"defense: {type(self).__name__} does not ask for it")
             about["defense"] = defense
+        about |= self._of_graph(receiver, weights, len(messages))
         made = self._forge(messages, byzantine=attackers, **about)
         return made[:1] if len(messages) > rows else made
+
+    def _of_graph(self, receiver: Any, weights: Any, m: int) -> dict[str, Any]:
+        """The keywords of an attack on one node of a graph."""
+        about: dict[str, Any] = {}
+        if receiver is not None:
+            if not self.per_receiver:
+                raise TypeError(f"receiver: {type(self).__name__} tells all the same")
+            about["receiver"] = check_int(receiver, "receiver", low=0, high=m - 1)
+        if weights is not None:
+            if not self.asks_weights:
+                raise TypeError(f"weights: {type(self).__name__} does not ask for them")
+            about["weights"] = as_float(weights, "weights", np.dtype(np.float64))
+            if about["weights"].shape != (m,):
+                raise ValueError(f"weights: expected one for each of {m} rows, got shape {about['weights'].shape}")
+        return about
 
     def _beside(self, rows: Array) -> tuple[Array, list[int]]:
         """Messages and attackers where all that is known are honest rows."""

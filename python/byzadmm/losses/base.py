@@ -6,6 +6,8 @@ Required are ``dim``, ``n_workers`` and ``gradient(x, *, worker, k) -> (dim,)``.
 ``gradients(models, *, workers, k, out)``           gradients of many workers at once, into ``out`` (n, d); ``models``
                                                     is (n, d), or one model (d,) for all
 ``evaluate(x) -> dict of str to float``             curves of the result: "accuracy", "loss", or any other name
+``evaluate_all(models) -> dict``                     the same of many models (n, d) at once, an array (n,) by name: runs
+                                                    on a graph
 ``value(x) -> float``                               the curve "loss", where there is no ``evaluate``
 ``initial() -> (dim,)``                             where the master and all workers start; zeros by default
 ``poisoned(workers, mapping) -> loss``              the same with other labels for some workers (label flipping)

@@ -11,6 +11,7 @@ from . import (
     attacks,
     centered,
     coordinatewise,
+    decentralized,
     filters,
     geometric,
     gradients,
@@ -30,6 +31,7 @@ from .admm import *  # noqa: F403
 from .attacks import *  # noqa: F403
 from .centered import *  # noqa: F403
 from .coordinatewise import *  # noqa: F403
+from .decentralized import *  # noqa: F403
 from .filters import *  # noqa: F403
 from .geometric import *  # noqa: F403
 from .gradients import *  # noqa: F403
@@ -50,6 +52,7 @@ __all__ += admm.__all__
 __all__ += attacks.__all__
 __all__ += centered.__all__
 __all__ += coordinatewise.__all__
+__all__ += decentralized.__all__
 __all__ += filters.__all__
 __all__ += geometric.__all__
 __all__ += gradients.__all__

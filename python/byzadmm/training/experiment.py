@@ -49,6 +49,13 @@ DEFAULTS: dict[str, Any] = {
 # Settings that a checkpoint of a run without them does not mention.
 _LATER = {name: DEFAULTS[name] for name in ("local_steps", "participation")} | {"validation": None}
 
+# Who runs an algorithm, by its schedule.
+_RUN_BY = {
+    "rounds": "has a master: byzadmm.simulate runs it",
+    "events": "is asynchronous: byzadmm.asynchronous.simulate runs it, and byzadmm.compare with delays",
+    "graph": "is decentralized: byzadmm.decentralized.simulate runs it, on a graph",
+}
+
 _CHECKS: dict[str, Callable[[Any, np.dtype[Any]], Any]] = {
     "dtype": lambda value, dtype: dtype,
     "batch_size": lambda value, _: check_int(value, "batch_size", low=1),
@@ -152,8 +159,7 @@ class Experiment:
             )
         if algorithm.schedule not in self.schedules:
             raise ValueError(
-                f"algorithm: {type(algorithm).__name__} is asynchronous: byzadmm.asynchronous.simulate runs it, and "
-                "byzadmm.compare with delays"
+                f"algorithm: {type(algorithm).__name__} {_RUN_BY[algorithm.schedule]}"
             )
         if attack is not None and not callable(attack):
             raise TypeError(f"attack: expected an attack of byzadmm.attacks or a callable, got {type(attack).__name__}")

@@ -17,7 +17,7 @@ from byzadmm.attacks import HONEST, Attack
 if TYPE_CHECKING:
     from byzadmm.training.experiment import Experiment
 
-__all__ = ["Group", "Workers", "check_apart", "held_by", "taken"]
+__all__ = ["Group", "Workers", "call_attack", "check_apart", "first_state", "held_by", "taken"]
 
 _USER_ATTACK = _core.PURPOSES.index("user_attack")
 _KEPT = "attack_"  # before the names of an attack's arrays in the workers' state
@@ -159,7 +159,7 @@ class Workers:
         self._state |= run.algorithm.forger_state(self.group, q)
         self._by_worker = of_workers.keys() - set(run.algorithm.whole)
         self._by_forger = self._state.keys() - of_workers.keys()
-        self._state |= _first_state(run) if self.byzantine else {}
+        self._state |= first_state(run) if self.byzantine else {}
         self._everyone = _Part(self, np.arange(run.m), self.group)
         self._kept: dict[tuple[str, int], _Some] = {}
 
@@ -353,29 +353,48 @@ class _Part:
                 self._attack, honest, some, x0, draws, run.seed, out, run.threads, others=self._byzantine
             )
             return
-        rng = np.random.Generator(np.random.Philox(key=run.seed, counter=[0, _USER_ATTACK, 0, draws]))
-        given: dict[str, Any] = {"x0": x0.copy(), "k": k, "byzantine": list(self._byzantine), "rng": rng}
-        kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
-        if hasattr(run.attack, "begin"):
-            given["state"] = {name.removeprefix(_KEPT): array for name, array in kept.items()}
+        given: dict[str, Any] = {"x0": x0.copy(), "k": k, "byzantine": list(self._byzantine), "algorithm": algorithm}
         if getattr(run.attack, "asks_defense", False):
             memory = None if self._master is None else self._master()
             given["defense"] = algorithm.defense(run, memory, x0, k)
-        messages = as_float(self._called(honest.copy(), algorithm=algorithm, **given), "attack")
-        for name, array in kept.items():
-            new = np.asarray(given["state"].get(name.removeprefix(_KEPT)))  # it may have a new array in its place
-            if new.shape != array.shape:
-                expected = f"{name.removeprefix(_KEPT)} of shape {array.shape}"
-                raise ValueError(f"attack: expected state {expected}, got {new.shape}")
-            np.copyto(array, new, casting="same_kind")
-        shape = (len(self._byzantine), run.length)
-        if messages.shape != shape:
-            raise ValueError(f"attack: expected messages of shape {shape}, got {messages.shape}")
+        messages = call_attack(run, self._called, honest.copy(), state, given, len(self._byzantine), draws=draws)
         with np.errstate(over="ignore"):
             out[:] = messages if alone is None else messages[alone.rows["forger"]]
 
 
-def _first_state(run: Experiment) -> State:
+def call_attack(
+    run: Experiment,
+    attack: Any,
+    messages: Array,
+    state: State,
+    given: dict[str, Any],
+    count: int,
+    *,
+    draws: int | None = None,
+    stream: int = 0,
+) -> Array:
+    """What an attack that is called sends for ``count`` workers; what it keeps in ``state`` moves on.
+
+    ``given`` are its keywords; what it draws goes by ``draws``, by default its ``k``, and by ``stream``.
+    """
+    counter = [0, _USER_ATTACK, stream, given["k"] if draws is None else draws]
+    given = given | {"rng": np.random.Generator(np.random.Philox(key=run.seed, counter=counter))}
+    kept = {name: array for name, array in state.items() if name.startswith(_KEPT)}
+    if hasattr(run.attack, "begin"):
+        given["state"] = {name.removeprefix(_KEPT): array for name, array in kept.items()}
+    made = as_float(attack(messages, **given), "attack")
+    for name, array in kept.items():
+        new = np.asarray(given["state"].get(name.removeprefix(_KEPT)))  # it may have a new array in its place
+        if new.shape != array.shape:
+            expected = f"{name.removeprefix(_KEPT)} of shape {array.shape}"
+            raise ValueError(f"attack: expected state {expected}, got {new.shape}")
+        np.copyto(array, new, casting="same_kind")
+    if made.shape != (count, messages.shape[1]):
+        raise ValueError(f"attack: expected messages of shape {(count, messages.shape[1])}, got {made.shape}")
+    return made
+
+
+def first_state(run: Experiment) -> State:
     """What an attack that keeps a state starts with."""
     begin = getattr(run.attack, "begin", None)
     if run.native_attack is not None or begin is None:

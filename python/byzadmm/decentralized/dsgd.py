@@ -1,0 +1,110 @@
+"""Decentralized SGD with any neighborhood rule: gossip, BRIDGE, IOS, clipping and others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byzadmm import _core
+from byzadmm._internal.validation import check_choice, check_real
+from byzadmm.algorithms.base import State
+from byzadmm.decentralized.base import (
+    DecentralizedAlgorithm,
+    NodeSteps,
+    check_step_count,
+    checked_steps,
+    steps_at,
+)
+from byzadmm.decentralized.mixing import Declared, Rule, check_declared, combine, declared_of
+from byzadmm.decentralized.rules import NeighborhoodRule, make_rule
+
+if TYPE_CHECKING:
+    from byzadmm.decentralized.experiment import GraphExperiment
+    from byzadmm.decentralized.network import Nodes
+
+__all__ = ["DSGD"]
+
+
+@dataclass(frozen=True)
+class DSGD(DecentralizedAlgorithm):
+    """Decentralized SGD: every node takes a step of its own and combines its model with its neighbors'.
+
+    "adapt-first": ``y_i = x_i - a (g_i + rho x_i)`` is sent, ``x_i <- rule(y_i; y_j)``. "combine-first": ``x_i`` is
+    sent, ``x_i <- rule(x_i; x_j) - a (g_i + rho x_i)`` with the slope at the former ``x_i``.
+
+    Parameters
+    ----------
+    rule : neighborhood rule, name, rule of ``byzadmm.aggregators``, or function
+        BRIDGE-T is ``TrimNeighbors(b)``; BRIDGE-M, K and B are "median", "krum" and "bulyan" with "combine-first", on
+        the node's own model and its neighbors'. A function is called with ``(own, rows, weights, own_weight, f)``.
+    step : step size, or one for each node
+    order : None, "adapt-first" or "combine-first"
+        None: the rule's own, "combine-first" for TrimNeighbors and WMSR, "adapt-first" for all others.
+    f : int, one for each node, or "exact"
+        Byzantine neighbors that a node takes into account, for rules that do not have their own number; "exact": as
+        many as it has.
+    momentum : float in [0, 1)
+        Nodes use ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
+
+    Examples
+    --------
+    >>> from byzadmm import steps
+    >>> from byzadmm.decentralized import DSGD, IOS
+    >>> DSGD(rule=IOS(b=2), step=steps.power(0.9)).order, DSGD(rule="trim-neighbors", f=2, step=steps.power(0.9)).order
+    ('adapt-first', 'combine-first')
+    """
+
+    rule: Any = "gossip"
+    step: NodeSteps = None  # type: ignore[assignment]
+    order: str | None = None
+    f: Declared = 0
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.step is None:
+            raise TypeError("step: expected a step size of byzadmm.steps, one for each node, or a callable k -> float")
+        object.__setattr__(self, "step", checked_steps(self.step))
+        object.__setattr__(self, "f", check_declared(self.f))
+        if self.order is None:
+            object.__setattr__(self, "order", getattr(self._rule, "order", NeighborhoodRule.order))
+        check_choice(self.order, "order", ("adapt-first", "combine-first"))
+        if not 0 <= check_real(self.momentum, "momentum") < 1:
+            raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
+        if isinstance(self._rule, NeighborhoodRule) and self.f and self._rule.declared(0):
+            raise ValueError(f"f: the rule has a number of its own, {self._rule!r}; got f={self.f!r} besides")
+
+    @cached_property
+    def _rule(self) -> Rule:
+        return make_rule(self.rule)
+
+    def declaring(self, f: int) -> DSGD:
+        own = isinstance(self._rule, NeighborhoodRule) and self._rule.declared(0)
+        return self if self.f or own else self.changed(f=f)  # type: ignore[return-value]
+
+    def check_run(self, run: GraphExperiment) -> None:
+        check_step_count(self.step, run.m)
+        declared_of(run, self._rule, self.f)
+
+    def begin(self, nodes: Nodes) -> State:
+        return {"x": nodes.models()} | ({"momentum": nodes.zeros()} if self.momentum else {})
+
+    def iterate(self, nodes: Nodes, state: State, k: int) -> None:
+        x = state["x"]
+        g = nodes.gradients(x, k)
+        if self.momentum:
+            _core.momentum_step(state["momentum"], g, self.momentum, nodes.threads)
+            g = state["momentum"]
+        if "declared" not in nodes.kept:
+            nodes.kept["declared"] = declared_of(nodes.run, self._rule, self.f)
+        f = nodes.kept["declared"]
+        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
+        moved = np.empty_like(x)
+        if self.order == "adapt-first":
+            _core.node_steps(x, x, g, None, alpha, nodes.run.rhos, moved, nodes.threads)
+            combine(nodes, nodes.exchange(moved, k), self._rule, f, moved, x, k)
+        else:
+            combine(nodes, nodes.exchange(x, k), self._rule, f, x, moved, k)
+            _core.node_steps(moved, x, g, None, alpha, nodes.run.rhos, x, nodes.threads)

@@ -1,0 +1,154 @@
+"""The record of an experiment on a graph, and its curves: those of the regular nodes' own models."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm._internal.arrays import Array
+from byzadmm._internal.description import describe
+from byzadmm._internal.npz import Found
+from byzadmm._internal.validation import check_real
+from byzadmm.algorithms.base import State
+from byzadmm.decentralized.base import DecentralizedAlgorithm
+from byzadmm.decentralized.network import Nodes
+from byzadmm.graphs import Flaky, Graph
+from byzadmm.results import Result
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.history import History
+from byzadmm.training.run import Advance
+
+__all__ = ["GraphExperiment", "rounds"]
+
+
+class GraphExperiment(Experiment):
+    """The arguments of :func:`byzadmm.decentralized.simulate`, checked.
+
+    Attributes
+    ----------
+    graph : Graph or Flaky
+    rhos : (m,) float64
+        Weight of each node's regularizer.
+    """
+
+    schedules: ClassVar[tuple[str, ...]] = ("graph",)
+    algorithm: DecentralizedAlgorithm
+
+    def __init__(self, dataset: Any, parts: Any, *, graph: Any, rho: Any = 0.01, **settings: Any) -> None:
+        if not isinstance(graph, (Graph, Flaky)):
+            raise TypeError(f"graph: expected one of byzadmm.graphs, got {type(graph).__name__}")
+        self.graph = graph
+        self._given_rho = rho if np.ndim(rho) == 0 else list(rho)
+        super().__init__(dataset, parts, rho=rho if np.ndim(rho) == 0 else 0.0, **settings)
+        if graph.m != self.m:
+            raise ValueError(f"graph: expected one node for each of {self.m} workers, got {graph.m}")
+        self.rhos = self._checked_rhos()
+        if len(self.regular) > 1 and not graph.connected(self.regular):
+            warnings.warn(
+                "graph: the regular nodes are not connected without the Byzantine ones, so that they cannot agree",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        self.algorithm.check_run(self)
+
+    def _checked_rhos(self) -> NDArray[np.float64]:
+        if np.ndim(self._given_rho) == 0:
+            return np.full(self.m, self.rho)
+        if np.shape(self._given_rho) != (self.m,):
+            raise ValueError(f"rho: expected a number, or one for each of {self.m} nodes, got {self._given_rho!r}")
+        return np.array([check_real(one, "rho", low=0.0, dtype=self.dtype) for one in self._given_rho])
+
+    @cached_property
+    def has_models(self) -> bool:
+        """Whether nodes have models of their own: always."""
+        return True
+
+    def history(self) -> GraphHistory:
+        return GraphHistory(self)
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"rho": describe(self._given_rho), "graph": self.graph.describe()}
+
+
+def rounds(run: GraphExperiment) -> tuple[State, Advance]:
+    """The first state of a run on a graph, and the function that advances it."""
+    nodes = Nodes(run)
+    state = run.algorithm.begin(nodes)
+    if "x" not in state or state["x"].shape != (run.m, run.d):
+        raise ValueError(f"begin: expected a state with models x of shape ({run.m}, {run.d})")
+
+    def advance(state: State, first: int, count: int) -> None:
+        nodes.memory = {name: state[name] for name in nodes.memory}
+        for k in range(first, first + count):
+            run.algorithm.iterate(nodes, state, k)
+
+    return state | nodes.memory, advance
+
+
+class GraphHistory(History):
+    """The curves of a run on a graph: every metric of the loss is the mean over the regular nodes' own models."""
+
+    run: GraphExperiment
+
+    def evaluate(self, done: int, state: State) -> dict[str, float]:
+        self._x = state["x"]
+        found = super().evaluate(done, state | {"x0": self._center(state)})
+        return found
+
+    def _center(self, state: State) -> Array:
+        """The mean of the regular models."""
+        who = self._regular or range(self.run.m)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean: Array = state["x"][who].mean(axis=0, dtype=np.float64).astype(state["x"].dtype)
+        return mean
+
+    def _metrics(self, x0: Array) -> dict[str, float]:
+        models = self._x[self._regular or range(self.run.m)]
+        each = self._of_models(models)
+        found = {name: float(np.mean(values)) for name, values in each.items()}
+        if "accuracy" in each:
+            found["worst_accuracy"] = float(np.min(each["accuracy"]))
+        spread = models.astype(np.float64)
+        spread -= spread.mean(axis=0)
+        np.square(spread, out=spread)
+        found["consensus_variance"] = float(np.mean(spread.sum(axis=1)))
+        found["consensus_error"] = float(np.linalg.norm(spread.mean(axis=0)))
+        return found
+
+    def _of_models(self, models: Array) -> dict[str, Array]:
+        """Every metric of the loss for each of the models (n, d); equal models are evaluated once."""
+        different, place = _different(models)
+        evaluate_all = getattr(self.run.loss, "evaluate_all", None)
+        if evaluate_all is not None:
+            made = evaluate_all(models[different])
+            if not isinstance(made, Mapping):
+                raise TypeError(f"loss.evaluate_all: expected a dict of arrays by name, got {type(made).__name__}")
+            return {str(name): np.asarray(values, np.float64)[place] for name, values in made.items()}
+        found = [super(GraphHistory, self)._metrics(models[row]) for row in different]
+        return {name: np.array([one.get(name, np.nan) for one in found])[place] for name in found[0]}
+
+    def layout(self, found: dict[str, Found], state: State) -> dict[str, Found]:
+        return super().layout(found, state | {"x0": self._center(state)})
+
+    def result(self, config: dict[str, Any], state: State, seconds: float) -> Result:
+        whole = state | {"x0": self._center(state), "eliminated": np.full(self.run.m, -1, np.int64)}
+        return super().result(config, whole, seconds)
+
+
+def _different(models: Array) -> tuple[list[int], list[int]]:
+    """The first of each set of equal rows, and for each row its place among them."""
+    places: dict[bytes, int] = {}
+    first: list[int] = []
+    place = []
+    for row, model in enumerate(models):
+        key = model.tobytes()
+        if key not in places:
+            places[key] = len(first)
+            first.append(row)
+        place.append(places[key])
+    return first, place
