@@ -13,7 +13,7 @@ from support.commands import QUICK, rows_of
 def interrupted_after(count):
     real = study_run.run_many
 
-    def stand_in(tasks, jobs=None, *, progress=None, on_result=None):
+    def stand_in(tasks, jobs=None, *, on_result=None, **_):
         real(tasks[:count], jobs, on_result=on_result)
         raise KeyboardInterrupt
 

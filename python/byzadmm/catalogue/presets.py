@@ -60,7 +60,7 @@ class Preset:
     @property
     def constant_step(self) -> steps.Step:
         """That of :attr:`async_step` after 25 rounds, for ever."""
-        return steps.constant(self.async_step(25 * _WORKERS))
+        return steps.constant(_rounded(self.async_step(25 * _WORKERS)))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """From a tenth of these settings to ten times them: where a search looks for real targets and networks.

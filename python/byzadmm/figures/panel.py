@@ -19,9 +19,9 @@ from byzadmm import __version__
 from byzadmm._internal.arrays import Array
 from byzadmm.figures._files import write_text
 from byzadmm.figures.settings import READINGS, Case, Curve, Published, Settings
-from byzadmm.results import Result
+from byzadmm.results import Result, final_accuracy
 from byzadmm.study import Cell, Study
-from byzadmm.study.places import as_steps, choose_x, one_grid, places_of
+from byzadmm.study.places import as_steps, one_grid, places_of
 
 __all__ = ["HeatMap", "Panel"]
 
@@ -76,13 +76,13 @@ class Panel:
     def curves(self) -> list[Curve]:
         return list(self.settings.all_curves())
 
-    @property
+    @cached_property
     def iterations(self) -> Array:
         return next(iter(self.study.results.values())).iterations
 
     @cached_property
     def axis(self) -> str:
-        return choose_x(None, self.study.results.values())
+        return "iterations" if self.settings.delays is None else "time"
 
     @cached_property
     def places(self) -> Array:
@@ -155,9 +155,11 @@ class Panel:
 
     def ends(self, plot: int, name: str) -> Array:
         """Final accuracy of a curve, or its last ``x0``, for each seed."""
-        if self.settings.quadratic:
-            return self.values[plot, name][:, -1]
-        curve = next(curve for curve in self.curves if curve.name == name)
+        values = self.values[plot, name]
+        if self.settings.delays is None:
+            ends: Array = values[:, -1] if self.settings.quadratic else final_accuracy(self.iterations, values)
+            return ends
+        curve = next(curve for curve in self.curves if curve.name == name)  # evaluated at places of its own
         done = [cell for cell in self._cells(plot, curve) if cell in self.study.results]
         return np.array([self.study.final(cell, self.quantity) for cell in done])
 
