@@ -196,7 +196,8 @@ def test_every_algorithm_has_what_the_command_line_settings_files_and_searches_n
         made = entry.suited(preset)
         assert isinstance(made, entry.kind), name
         assert set(entry.tuned) <= set(preset.ranges()), name
-        given = {key: getattr(made, key) for key in (*entry.required, *(["step"] if name in ("rsa", "async-rsa") else []))}
+        step = ["step"] if name in ("rsa", "async-rsa") else []
+        given = {key: getattr(made, key) for key in (*entry.required, *step)}
         assert entry.build(given) == made.changed(**given), name
     assert all(low < high for preset in catalogue.PRESETS.values() for low, high in preset.ranges().values())
 
