@@ -188,6 +188,11 @@ def test_every_rule_has_the_signature() -> None:
         assert list(inspect.signature(kind.__call__).parameters) == expected, name
         assert kind.__name__ in decentralized.__all__
         assert kind.order == ("combine-first" if kind in (TrimNeighbors, WMSR) else "adapt-first")
+    gossip = DSGD(step=steps.constant(1.0))
+    assert gossip.changed(rule="wmsr").order == "combine-first"
+    assert gossip.changed(order="combine-first").changed(rule="ios").order == "combine-first"
+    assert gossip.declaring(2).f == 2
+    assert DSGD(rule=IOS(b=1), step=steps.constant(1.0)).declaring(2).f == 0
 
 
 def test_a_rule_of_your_own() -> None:

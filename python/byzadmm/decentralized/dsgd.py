@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ class DSGD(DecentralizedAlgorithm):
         object.__setattr__(self, "step", checked_steps(self.step))
         object.__setattr__(self, "f", check_declared(self.f))
         if self.order is None:
-            object.__setattr__(self, "order", getattr(self._rule, "order", NeighborhoodRule.order))
+            object.__setattr__(self, "order", self._usual_order)
         check_choice(self.order, "order", ("adapt-first", "combine-first"))
         if not 0 <= check_real(self.momentum, "momentum") < 1:
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
@@ -80,9 +80,19 @@ class DSGD(DecentralizedAlgorithm):
     def _rule(self) -> Rule:
         return make_rule(self.rule)
 
+    @property
+    def _usual_order(self) -> str:
+        return str(getattr(self._rule, "order", NeighborhoodRule.order))
+
+    def changed(self, **changes: Any) -> DSGD:
+        """The same with other settings; another rule has its own order, unless this one's was another."""
+        if "rule" in changes and self.order == self._usual_order:
+            changes = {"order": None} | changes
+        return replace(self, **changes)
+
     def declaring(self, f: int) -> DSGD:
         own = isinstance(self._rule, NeighborhoodRule) and self._rule.declared(0)
-        return self if self.f or own else self.changed(f=f)  # type: ignore[return-value]
+        return self if self.f or own else self.changed(f=f)
 
     def check_run(self, run: GraphExperiment) -> None:
         check_step_count(self.step, run.m)
