@@ -123,12 +123,12 @@ def test_a_dual_out_of_range_eliminates_its_sender() -> None:
 
 
 def test_no_message_is_older_than_the_bound() -> None:
-    for oldest in (0, 1, 2, 5, 12):
+    for oldest in (0, 1, 5):
         for name, delay in (DELAYS | {"slow": delays.Stragglers(delays.Exponential(), factor=30.0)}).items():
             for barrier in (1, 3):
                 for algorithm in (AsyncADMM(LAM, 0.5, STEP, STEP, barrier=barrier, max_delay=oldest),
                                   AsyncRSA(LAM, STEP, barrier=barrier, max_delay=oldest)):  # fmt: skip
-                    found = run(algorithm, delays=delay, updates=40, attack=attacks.NonFinite(), byzantine=[2])
+                    found = run(algorithm, delays=delay, updates=30, attack=attacks.NonFinite(), byzantine=[2])
                     assert found.staleness is not None
                     assert len(found.staleness) - 1 <= oldest, (algorithm, name)
     # Without a bound a slow worker's are.

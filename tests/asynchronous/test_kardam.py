@@ -80,7 +80,6 @@ def test_without_attackers_and_with_smooth_gradients_it_is_asynchronous_sgd() ->
         assert not kardam.rejected.any()
 
 
-@pytest.mark.slow
 def test_accepted_senders_are_all_different() -> None:
     """In any 2 f + 1 gradients accepted in turn, also where f attackers collude and are a hundred times as fast."""
     for f, m in ((1, 4), (2, 7), (3, 10)):
@@ -90,7 +89,7 @@ def test_accepted_senders_are_all_different() -> None:
                     byzantine=list(range(f)), attack=lambda messages, byzantine, **_: messages[byzantine])  # fmt: skip
         window = 2 * f + 1
         turns = [SENDERS[i : i + window] for i in range(len(SENDERS) - window + 1)]
-        assert len(turns) > 30, f
+        assert len(turns) > 10, f
         assert all(len(set(turn)) == window for turn in turns), f
         assert all(sum(sender >= f for sender in turn) >= f + 1 for turn in turns), f
         assert found.events is not None
