@@ -165,7 +165,7 @@ def test_settings() -> None:
         ({"buffers": 0}, ValueError, "buffers: expected"),
         ({"patience": 0}, ValueError, "patience: expected"),
         ({"patience": 1.5}, TypeError, "patience: expected"),
-        ({"rule": "trimmed_mean", "f": 2, "buffers": 4}, ValueError, "trimmed_mean: f=2 is too large for n=4"),
+        ({"rule": "trimmed_mean", "f": 2, "buffers": 4}, ValueError, "f: expected 2 f < 4 buffers, f <= 1, got 2"),
         ({"rule": "no such"}, ValueError, "rule"),
         ({"step": None}, TypeError, r"step: BASGD needs one; BASGD\.for_dataset\(data\)"),
     ]

@@ -89,9 +89,9 @@ def simulate(
     -------
     Result
         With ``time``, ``arrivals``, ``staleness``, ``accepted`` and ``rejected``. If the run ended before ``updates``,
-        ``config["ended"]`` says why; if no message is on its way any more, that is a warning too. A
-        run without ``arrivals`` and ``until`` also ends, with a warning, if it stands still: after 1000 messages of
-        every worker that still answers without an update.
+        ``config["ended"]`` says why; if no message is on its way any more, that is a warning too. A run without
+        ``arrivals`` and ``until`` also ends, with a warning, if it stands still: after 1000 messages of every worker
+        that still answers without an update.
 
     Examples
     --------
