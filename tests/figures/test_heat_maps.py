@@ -153,7 +153,7 @@ def test_a_heat_map_end_to_end(maps: Path, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_finished_cells(maps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = run.run_many
 
-    def interrupted(tasks: list[Any], jobs: Any, *, progress: Any, on_result: Any) -> None:
+    def interrupted(tasks: list[Any], jobs: Any, *, on_result: Any, **_: Any) -> None:
         real(tasks[:5], jobs, on_result=on_result)
         raise KeyboardInterrupt
 

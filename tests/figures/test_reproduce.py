@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_finished_panels(digits: Path, tmp_path: Path, monkeypatch:
     other.write_text(DIGITS)
     real, turns = run.run_many, iter([None, 3])
 
-    def interrupted(tasks: list[Any], jobs: Any, *, progress: Any, on_result: Any) -> None:
+    def interrupted(tasks: list[Any], jobs: Any, *, on_result: Any, **_: Any) -> None:
         count = next(turns)
         real(tasks[:count], jobs, on_result=on_result)
         if count is not None:
