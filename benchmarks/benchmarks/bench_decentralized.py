@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm import attacks, datasets, decentralized, graphs, partition, reference, steps
-from byzadmm.decentralized.experiment import GraphExperiment, rounds
+from byzadmm.decentralized import experiment
 from byzadmm.decentralized.network import links_of
 
 from .common import IMPLS, PROFILE, normal
@@ -32,8 +32,8 @@ class Rounds:
         data = datasets.from_arrays(x, y, x[:100], y[:100], name="random")
         parts = partition.iid(data.train_y, GRAPH.m, seed=0)
         settings: dict[str, Any] = {"graph": GRAPH, "attack": attacks.SignFlip(), "n_byzantine": 6}
-        self.run = GraphExperiment(data, parts, algorithm=ALGORITHMS[algorithm], **settings)
-        self.state, self.advance = rounds(self.run)
+        self.run = experiment.GraphExperiment(data, parts, algorithm=ALGORITHMS[algorithm], **settings)
+        self.state, self.advance = experiment.rounds(self.run)
 
     def time_rounds(self, algorithm: str) -> None:
         self.advance(self.state, 1, 10)
