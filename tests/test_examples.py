@@ -14,6 +14,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 
 #: Example -> the row of its table, the least and the largest number in it, and the files it writes.
 EXPECTED: dict[str, list[tuple[str, float, float]]] = {
+    "choosing": [("Ideal SGD", 0.9, 1.0), ("nnm+trimmed-mean", 0.9, 1.0)],
     "federated": [("ideal", 0.92, 1.0), ("geometric median", 0.9, 1.0)],
     "own_algorithm": [("sign flip", 0.8, 1.0)],
     "own_attack": [("Ideal SGD", 0.9, 1.0), ("ADMM", 0.8, 1.0)],
