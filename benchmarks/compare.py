@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a target was missed, 2 if no row was selected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Exit code 1: some target was missed.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also draw the ratios and a roofline there")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
     parser.add_argument("--only", metavar="TEXT", help="only rows with this text in 'area: ours / against'")
     parser.add_argument(
@@ -114,10 +115,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("Best of repeated timings, the two contenders in turn; the baselines have one thread.")
     print("Ratio: how many times faster ours is; where the target is '<=', how many times longer it takes.\n")
     done: list[Measured] = []
+    seconds, rounds = (0.1, 2) if options.quick else (1.0, 7)
     for row in rows:
         if not done or done[-1].row.area != row.area:
             print(f"{'' if not done else chr(10)}{row.area}\n{HEADING}\n{'-' * 80}")
-        seconds, rounds = (0.1, 2) if options.quick else (1.0, 7)
         done.append(measure(row, seconds=seconds, rounds=rounds, clock=clock))
         print(_line(done[-1]), flush=True)
     needs = _print_memory(memory_rows)
@@ -128,6 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         figures = {"about": about, "rows": [_record(m) for m in done], "memory": needs}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.plot:
+        import plot
+
+        plot.draw(done, options.plot, ", ".join(f"{key} {value}" for key, value in about.items()), seconds=seconds)
     return 1 if missed else 0
 
 

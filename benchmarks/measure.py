@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Measured", "Row", "measure"]
+__all__ = ["Measured", "Row", "best_of", "measure"]
 
 Call = Callable[[], object]
 
@@ -80,6 +80,15 @@ def measure(row: Row, *, seconds: float, rounds: int, clock: Callable[[], float]
         if collecting:
             gc.enable()
     return Measured(row, best[0], best[1])
+
+
+def best_of(call: Call, seconds: float, clock: Callable[[], float]) -> float:
+    """Best seconds per call of turns that take ``seconds`` together."""
+    count = max(1, min(1000, int(0.003 / _timed(call, 2, clock))))
+    start, best = clock(), float("inf")
+    while clock() - start < seconds:
+        best = min(best, _timed(call, count, clock))
+    return best
 
 
 def _timed(call: Call, count: int, clock: Callable[[], float]) -> float:
