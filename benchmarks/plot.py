@@ -16,7 +16,8 @@ __all__ = ["draw"]
 
 # Okabe and Ito's palette, told apart with every kind of color vision.
 PEERS = {"ByzFL": "#D55E00", "Flower": "#CC79A7", "PyTorch": "#56B4E9", "NumPy": "#0072B2"}
-OURS = ("our", "the ", "same", "one ", "fused", "gradient", "matmul 1024")  # rows against ourselves are no comparison with a peer
+#: Rows against ourselves are no comparison with a peer.
+OURS = ("our", "the ", "same", "one ", "fused", "gradient", "matmul 1024")
 MOST = 44  # bars
 
 
