@@ -37,6 +37,14 @@ from byzadmm.catalogue.looks import (
     partition_label,
     styles,
 )
+from byzadmm.catalogue.networks import (
+    ON_GRAPHS,
+    decentralized,
+    make_decentralized,
+    make_graph,
+    make_neighborhood_rule,
+    neighborhood_rules,
+)
 from byzadmm.catalogue.own import located, own_entry, split_own
 from byzadmm.catalogue.presets import PRESETS, Preset, dataset_name, load_dataset, preset_for
 from byzadmm.catalogue.text import (
@@ -46,7 +54,6 @@ from byzadmm.catalogue.text import (
     make_coding,
     make_delays,
     make_filter,
-    make_graph,
     make_parts,
     make_rule,
     make_step,
@@ -57,6 +64,7 @@ from byzadmm.catalogue.text import (
 __all__ = [
     "LABELS",
     "LOSSES",
+    "ON_GRAPHS",
     "PAPER",
     "PARTITIONS",
     "PRESETS",
@@ -73,6 +81,7 @@ __all__ = [
     "attacks",
     "codes",
     "dataset_name",
+    "decentralized",
     "delays",
     "describe_attack",
     "distinct_attacks",
@@ -86,13 +95,16 @@ __all__ = [
     "make_algorithm",
     "make_attack",
     "make_coding",
+    "make_decentralized",
     "make_delays",
     "make_filter",
     "make_graph",
+    "make_neighborhood_rule",
     "make_parts",
     "make_rule",
     "make_step",
     "name_of",
+    "neighborhood_rules",
     "options",
     "own_entry",
     "parse",
