@@ -6,6 +6,7 @@ settings.
 The command line, settings files, searches, pictures and the ``for_dataset`` of the algorithms read it here.
 """
 
+from byzadmm.catalogue.by_name import make_algorithm
 from byzadmm.catalogue.entries import (
     LOSSES,
     PAPER,
@@ -25,6 +26,7 @@ from byzadmm.catalogue.entries import (
     options,
     rules,
 )
+from byzadmm.catalogue.graph_text import make_decentralized, make_graph, make_neighborhood_rule
 from byzadmm.catalogue.looks import (
     LABELS,
     STYLES,
@@ -37,19 +39,11 @@ from byzadmm.catalogue.looks import (
     partition_label,
     styles,
 )
-from byzadmm.catalogue.networks import (
-    ON_GRAPHS,
-    decentralized,
-    make_decentralized,
-    make_graph,
-    make_neighborhood_rule,
-    neighborhood_rules,
-)
+from byzadmm.catalogue.networks import ON_GRAPHS, decentralized, neighborhood_rules
 from byzadmm.catalogue.own import located, own_entry, split_own
 from byzadmm.catalogue.presets import PRESETS, Preset, dataset_name, load_dataset, preset_for
 from byzadmm.catalogue.text import (
     hyphenated,
-    make_algorithm,
     make_attack,
     make_coding,
     make_delays,

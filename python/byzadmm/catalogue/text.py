@@ -13,30 +13,26 @@ import numpy as np
 
 from byzadmm import aggregators, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
-from byzadmm.algorithms import SGD, Algorithm
+from byzadmm.algorithms import Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.catalogue.entries import (
     PARTITIONS,
     REQUIRED,
     STEPS,
     Entry,
-    algorithms,
     attacks,
     codes,
     delays,
     filters,
     hyphenated,
     links,
-    suited_step,
 )
 from byzadmm.catalogue.own import own_entry, split_own
-from byzadmm.catalogue.presets import Preset
 from byzadmm.datasets import Dataset
 from byzadmm.delays import Constant, Replay
 
 __all__ = [
     "hyphenated",
-    "make_algorithm",
     "make_attack",
     "make_coding",
     "make_delays",
@@ -371,55 +367,3 @@ def _has_f(link: Any) -> bool:
 def takes_f(algorithm: Algorithm) -> bool:
     """Whether a rule of the algorithm has a setting ``f``, the declared number of Byzantine workers."""
     return any(map(_has_f, algorithm.combination().links))
-
-
-def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:
-    """An algorithm by its name on the command line: the settings of ``preset``, changed by the options that it has.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`algorithms`; a rule may have settings, as in ``krum:f=3``, and pre-aggregations, as in
-        ``nnm+krum``; so may a filter or a code, as in ``zeno:b=8``.
-    preset : Preset
-    q : int
-        Number of Byzantine workers, the default of a rule's ``f``.
-    options : mapping, optional
-        Settings by name (:func:`options`); None stands for one that is not given.
-
-    Returns
-    -------
-    Algorithm
-
-    Examples
-    --------
-    >>> from byzadmm.catalogue import PRESETS, make_algorithm
-    >>> make_algorithm("admm", PRESETS["digits"], 8, {"lam": 0.1}).lam
-    0.1
-    """
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    for key, make in (("filter", make_filter), ("coding", make_coding)):
-        if isinstance(given.get(key), str):
-            given[key] = make(given[key], q)
-    head, settings = re.match(r"\s*([^:+]*)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    head = hyphenated(head.strip())
-    table, chained = algorithms(), links()
-    check_choice(head, "algorithm", (*table, *(chained if head in chained else ())))
-    if head in chained:
-        rule, f = make_rule(name, given.get("f", q))
-        kept = {key: given[key] for key in table["sgd"].settings if key in given and key not in ("rule", "f")}
-        return SGD(**{"step": suited_step(rule, preset), "rule": rule, "f": f, **kept})
-    if head in filters() or head in codes():
-        setting, make = ("filter", make_filter) if head in filters() else ("coding", make_coding)
-        given[setting] = make(name, q)
-        settings = ""
-    entry = table[head]
-    if settings and not entry.own:
-        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
-    made: Algorithm = entry.suited(preset)
-    kept = {key: given[key] for key in entry.settings if key in given and key != "f"}
-    if entry.own:
-        own = Entry(entry.kind, {key: getattr(made, key) for key in entry.own})
-        kept |= parse(name, "algorithm", {head: own})[1] if settings else {}
-    made = made.changed(**kept)
-    return made.declaring(given.get("f", q)) if "f" in entry.own and "f" not in kept else made
