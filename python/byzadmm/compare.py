@@ -17,7 +17,7 @@ __all__ = ["compare"]
 def compare(
     dataset: Dataset | str | None,
     partition: Any = "iid",
-    algorithms: Any = ("ideal", "admm", "rsa", "sgd", "median", "geometric-median"),
+    algorithms: Any = None,
     attacks: Any = "sign-flip",
     n_workers: int | None = None,
     n_byzantine: Any = None,
@@ -29,6 +29,8 @@ def compare(
     until: float | None = None,
     arrivals: int | None = None,
     eval_time: float | None = None,
+    graph: Any = None,
+    byzantine: Any = None,
     loss: Any = None,
     validation: Any = None,
     tune: Any = None,
@@ -46,17 +48,19 @@ def compare(
         A name of ``byzadmm data list``; None with a loss that is an object.
     partition : name, function, list of index arrays, or a list or dict of these
         "iid", "by-label", "dirichlet:0.3", "gamma-similarity:0.5"; ``f(labels, n_workers, seed)``; or the samples of
-        every worker. With a name or a function every seed has a partition of its own.
+        every worker. With a name or a function every seed has a partition of its own. With ``among=regular`` in a name
+        ("by-label:among=regular") regular workers alone share the samples, and each Byzantine one has all of them.
     algorithms : name, algorithm, rule, or a list or dict of these
         "admm", "rsa", "ideal", "krum", "nnm+trimmed-mean", with the catalogue's settings for the data; an Algorithm; a
         function or an object of ``byzadmm.aggregators``, for SGD with that rule. A rule that takes ``f`` and has none
-        gets the number of Byzantine workers of its cell. The keys of a dict are labels.
+        gets the number of Byzantine workers of its cell. The keys of a dict are labels. By default what the paper
+        compares, on a graph Ideal SGD, DADMM, DRSA, gossip, BRIDGE-T and IOS.
     attacks : None, name, attack, function, or a list or dict of these
         "sign-flip", "gaussian:std=50", "none", ``attacks.ALIE()``, or any attack that ``simulate`` takes.
     n_workers : int, optional
         By default 20, or the number of index arrays.
     n_byzantine : int or list of int, optional
-        By default two fifths of the workers.
+        By default two fifths of the workers, on a graph a fifth: the last ones.
     seeds : int or list of int
         So many seeds from 0 on, or these: of partition, batches, attack and rule.
     iterations, eval_every : int, optional
@@ -68,6 +72,14 @@ def compare(
     until, arrivals, eval_time : number, optional
         As there: simulated time or number of messages at which runs end, and the time between evaluations. With
         ``until``, and neither ``eval_time`` nor ``eval_every``, all runs are evaluated at 20 times, the same ones.
+    graph : name, Graph or Flaky, optional
+        Train without a master: "ring:k=2", "erdos-renyi:0.7,seed=1", "flaky:0.8+complete", one of ``byzadmm.graphs``.
+        Every run goes through :func:`byzadmm.decentralized.simulate`. Names of algorithms then mean what
+        :func:`byzadmm.catalogue.decentralized` says; rules by name, and those that declare nothing, take as many
+        Byzantine neighbors into account as each node has. A random graph is drawn until the regular nodes are
+        connected, and is the same for all seeds.
+    byzantine : list of int, optional
+        The Byzantine workers or nodes, in place of the last ``n_byzantine``.
     loss : None, name, loss, class or function
         None: softmax regression, or least squares for data with real targets. A class of ``byzadmm.losses`` or a
         function makes the loss of every run, called as ``loss(dataset, parts, batch_size=, seed=)``. An object has its
@@ -90,7 +102,8 @@ def compare(
     jobs : int, optional
         How many runs at once; by default one per CPU.
     **settings
-        Further arguments of ``simulate`` for all runs: ``batch_size``, ``rho``, ``dtype``, ``local_steps``...
+        Further arguments of ``simulate`` for all runs: ``batch_size``, ``rho``, ``dtype``, ``local_steps``; on a graph
+        of ``decentralized.simulate``: ``rho`` of each node, ``x_init``...
 
     Returns
     -------
@@ -127,6 +140,8 @@ def compare(
         until=until,
         arrivals=arrivals,
         eval_time=eval_time,
+        graph=graph,
+        byzantine=byzantine,
         **settings,
     )
     running: dict[str, Any] = {"jobs": jobs, "progress": progress, "checkpoint": checkpoint}

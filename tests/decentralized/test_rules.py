@@ -191,7 +191,7 @@ def test_every_rule_has_the_signature() -> None:
     gossip = DSGD(step=steps.constant(1.0))
     assert gossip.changed(rule="wmsr").order == "combine-first"
     assert gossip.changed(order="combine-first").changed(rule="ios").order == "combine-first"
-    assert gossip.declaring(2).f == 2
+    assert gossip.declaring(2).f == "exact"
     assert DSGD(rule=IOS(b=1), step=steps.constant(1.0)).declaring(2).f == 0
 
 

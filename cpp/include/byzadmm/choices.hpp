@@ -33,13 +33,15 @@ enum class Purpose : std::uint64_t {
   perturbation,  // noise that the master adds to its model
   snapshot,      // when a worker takes a new snapshot (LSVRG)
   delay,         // how long a worker computes (byzadmm.delays)
-  edge           // which edges of a time-varying graph are there (byzadmm.graphs.Flaky)
+  edge,          // which edges of a time-varying graph are there (byzadmm.graphs.Flaky)
+  start          // where the nodes of a graph start
 };
 template <>
 struct Names<Purpose> {
   static constexpr const char* of[] = {"batch",        "attack",        "user_attack", "gradient_noise",
                                        "rule",         "participation", "layers",      "validation",
-                                       "perturbation", "snapshot",      "delay",       "edge"};
+                                       "perturbation", "snapshot",      "delay",       "edge",
+                                       "start"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.

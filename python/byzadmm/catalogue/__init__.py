@@ -6,6 +6,7 @@ settings.
 The command line, settings files, searches, pictures and the ``for_dataset`` of the algorithms read it here.
 """
 
+from byzadmm.catalogue.by_name import make_algorithm
 from byzadmm.catalogue.entries import (
     LOSSES,
     PAPER,
@@ -25,6 +26,7 @@ from byzadmm.catalogue.entries import (
     options,
     rules,
 )
+from byzadmm.catalogue.graph_text import make_decentralized, make_graph, make_neighborhood_rule
 from byzadmm.catalogue.looks import (
     LABELS,
     STYLES,
@@ -37,16 +39,15 @@ from byzadmm.catalogue.looks import (
     partition_label,
     styles,
 )
+from byzadmm.catalogue.networks import ON_GRAPHS, decentralized, neighborhood_rules
 from byzadmm.catalogue.own import located, own_entry, split_own
 from byzadmm.catalogue.presets import PRESETS, Preset, dataset_name, load_dataset, preset_for
 from byzadmm.catalogue.text import (
     hyphenated,
-    make_algorithm,
     make_attack,
     make_coding,
     make_delays,
     make_filter,
-    make_graph,
     make_parts,
     make_rule,
     make_step,
@@ -57,6 +58,7 @@ from byzadmm.catalogue.text import (
 __all__ = [
     "LABELS",
     "LOSSES",
+    "ON_GRAPHS",
     "PAPER",
     "PARTITIONS",
     "PRESETS",
@@ -73,6 +75,7 @@ __all__ = [
     "attacks",
     "codes",
     "dataset_name",
+    "decentralized",
     "delays",
     "describe_attack",
     "distinct_attacks",
@@ -86,13 +89,16 @@ __all__ = [
     "make_algorithm",
     "make_attack",
     "make_coding",
+    "make_decentralized",
     "make_delays",
     "make_filter",
     "make_graph",
+    "make_neighborhood_rule",
     "make_parts",
     "make_rule",
     "make_step",
     "name_of",
+    "neighborhood_rules",
     "options",
     "own_entry",
     "parse",

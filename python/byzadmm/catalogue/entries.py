@@ -110,7 +110,8 @@ class AlgorithmEntry:
     required, optional : tuple of str
         Its settings in a settings file; on the command line all are optional, as ``suited`` has the others.
     suited : callable
-        The algorithm with the settings of a :class:`byzadmm.catalogue.Preset`.
+        The algorithm with the settings of a :class:`byzadmm.catalogue.Preset`; on a graph called with that too, and
+        with further settings by name.
     tuned : tuple of str
         What a search varies: ``lam``, ``beta``, ``step`` (``step / sqrt k``), and ``slope``, the factor of ``sqrt k``
         in both steps of ADMM. :mod:`byzadmm.study.boxes` has a range for each.
@@ -122,27 +123,31 @@ class AlgorithmEntry:
         One line for lists.
     own : tuple of str
         Settings that text may give after the name, as in ``svrg:batch=8``.
+    on_graph : callable or None
+        ``f(settings, graph)`` gives the arguments of ``kind`` that settings lead to on a graph; None: the same.
     """
 
     kind: type[Algorithm]
     label: str
     required: tuple[str, ...]
     optional: tuple[str, ...]
-    suited: Callable[[Preset], Algorithm]
+    suited: Callable[..., Any]
     tuned: tuple[str, ...] = ("step",)
     style: Style | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
     own: tuple[str, ...] = ()
+    on_graph: Callable[[Mapping[str, Any], Any], Mapping[str, Any]] | None = None
 
     @property
     def settings(self) -> tuple[str, ...]:
         """All of them."""
         return (*self.required, *self.optional)
 
-    def build(self, given: Mapping[str, Any]) -> Algorithm:
-        """The algorithm with these settings."""
-        made: Algorithm = self.kind(**{**self.fixed, **given})
+    def build(self, given: Mapping[str, Any], graph: Any = None) -> Algorithm:
+        """The algorithm with these settings, on this graph if it needs one."""
+        arguments = given if self.on_graph is None else self.on_graph(given, graph)
+        made: Algorithm = self.kind(**{**self.fixed, **arguments})
         return made
 
 
@@ -408,8 +413,8 @@ def delays() -> dict[str, Entry]:
     return {name: Entry(kind, _fields(kind), first_line(kind)) for name, kind in sorted(_delays.REGISTRY.items())}
 
 
-# What the run decides: number of nodes, seed, and which nodes have to be connected.
-_OF_THE_RUN = ("seed", "connected")
+# What the run decides: which nodes have to be connected.
+_OF_THE_RUN = ("connected",)
 
 
 def graphs() -> dict[str, Entry]:
@@ -453,12 +458,17 @@ STEPS: dict[str, Entry] = {
     "power": Entry(steps.power, {"c": REQUIRED, "p": 0.5}, first_line(steps.power)),
 }
 
+# Who holds the samples: all workers, or the regular ones; then each Byzantine one has all of them.
+_AMONG = {"among": "all"}
+
 #: How the samples are divided among the workers; labels, number of workers and seed come from the run.
 PARTITIONS: dict[str, Entry] = {
-    "iid": Entry(partition.iid, {}, first_line(partition.iid)),
-    "by-label": Entry(partition.by_label, {"per_label": 2}, first_line(partition.by_label)),
-    "dirichlet": Entry(partition.dirichlet, {"alpha": 0.5}, first_line(partition.dirichlet)),
-    "gamma-similarity": Entry(partition.gamma_similarity, {"gamma": 0.5}, first_line(partition.gamma_similarity)),
+    "iid": Entry(partition.iid, _AMONG, first_line(partition.iid)),
+    "by-label": Entry(partition.by_label, {"per_label": 2} | _AMONG, first_line(partition.by_label)),
+    "dirichlet": Entry(partition.dirichlet, {"alpha": 0.5} | _AMONG, first_line(partition.dirichlet)),
+    "gamma-similarity": Entry(
+        partition.gamma_similarity, {"gamma": 0.5} | _AMONG, first_line(partition.gamma_similarity)
+    ),
 }
 
 #: Losses that a name stands for; they are made of a data set and its parts.

@@ -9,7 +9,8 @@ from typing import Any
 
 from byzadmm._internal.description import describe
 from byzadmm.attacks import Attack
-from byzadmm.catalogue.entries import PARTITIONS, Style, algorithms, hyphenated
+from byzadmm.catalogue.entries import PARTITIONS, AlgorithmEntry, Style, algorithms, hyphenated
+from byzadmm.catalogue.networks import decentralized, rule_name
 from byzadmm.catalogue.text import parse
 
 __all__ = [
@@ -25,11 +26,18 @@ __all__ = [
     "styles",
 ]
 
+
+
+def _entries() -> dict[str, AlgorithmEntry]:
+    """Every algorithm, with a master and on a graph: what has one name is called and drawn the same."""
+    return decentralized() | algorithms()
+
+
 #: What an algorithm is called in a picture; others go by the name that was typed.
-LABELS: dict[str, str] = {name: entry.label for name, entry in algorithms().items() if entry.label != name}
+LABELS: dict[str, str] = {name: entry.label for name, entry in _entries().items() if entry.label != name}
 
 #: Color, line and marker of an algorithm in every picture.
-STYLES: dict[str, Style] = {name: entry.style for name, entry in algorithms().items() if entry.style is not None}
+STYLES: dict[str, Style] = {name: entry.style for name, entry in _entries().items() if entry.style is not None}
 
 # For algorithms without a style of their own, in this order; none of them looks like ADMM, RSA, SGD or Ideal.
 _OTHERS = (
@@ -115,6 +123,8 @@ def label_of(algorithm: Mapping[str, Any]) -> tuple[str, str]:
     name, rule = kind.lower(), algorithm.get("rule", "mean")
     if algorithm.get("ideal"):
         name = "ideal"
+    elif name == "dsgd":
+        name, rule = rule_name(rule), "mean"
     elif hyphenated(kind) in LABELS and kind != "SGD":
         return _other_label(hyphenated(kind), algorithm)
     elif rule != "mean":
@@ -133,8 +143,9 @@ def _other_label(name: str, algorithm: Mapping[str, Any]) -> tuple[str, str]:
     """Name and label of an algorithm other than SGD, with the rule that it has in place of its usual one."""
     if algorithm.get("join") == "comparison":
         name = "cnm"
-    usual = getattr(algorithms()[name].kind, "__dataclass_fields__", {})
-    own = {key: algorithms()[name].fixed.get(key, usual[key].default) for key in ("rule", "join") if key in usual}
+    entry = _entries()[name]
+    usual = getattr(entry.kind, "__dataclass_fields__", {})
+    own = {key: entry.fixed.get(key, usual[key].default) for key in ("rule", "join") if key in usual}
     more = [str(algorithm[key]).replace("_", "-") for key, default in own.items() if algorithm.get(key) != default]
     return name, ", ".join([LABELS.get(name, name), *more])
 
@@ -154,15 +165,16 @@ def partition_label(text: str) -> str:
     >>> from byzadmm import catalogue
     >>> catalogue.partition_label("iid"), catalogue.partition_label("dirichlet:0.3")
     ('i.i.d.', 'Dirichlet(0.3)')
-    >>> catalogue.partition_label("gamma-similarity:0.5")
-    'gamma-similarity(0.5)'
+    >>> catalogue.partition_label("gamma-similarity:0.5"), catalogue.partition_label("iid:among=regular")
+    ('gamma-similarity(0.5)', 'i.i.d. among regular')
     """
     name, given = parse(text, "partition", PARTITIONS)
     shown = {"alpha": "Dirichlet", "gamma": name}
-    for key, value in ({**PARTITIONS[name].settings, **given}).items():
-        if key in shown:
-            return f"{shown[key]}({value:g})"
-    return {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
+    settings = {**PARTITIONS[name].settings, **given}
+    words = {"iid": "i.i.d.", "by-label": "data by label"}.get(name, name)
+    for key in shown.keys() & settings.keys():
+        words = f"{shown[key]}({settings[key]:g})"
+    return words if settings["among"] == "all" else f"{words} among regular"
 
 
 def attack_name(attack: Callable[..., Any] | None) -> str:

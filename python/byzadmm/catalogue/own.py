@@ -1,4 +1,4 @@
-"""Attacks and delays from a user's file, written ``FILE.py:NAME``."""
+"""Attacks, delays and graphs from a user's file, written ``FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from byzadmm.attacks import Attack
 from byzadmm.catalogue.entries import REQUIRED, Entry, first_line
+from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["located", "own_entry", "split_own"]
 
-_MODULE = re.compile(r"byzadmm (attack|delays) in (.*)", re.DOTALL)  # names of modules made of a user's file
+_MODULE = re.compile(r"byzadmm (attack|delays|graph) in (.*)", re.DOTALL)  # names of modules made of a user's file
+
+_NOUNS = {"attack": "an attack", "delays": "a delay", "graph": "a graph"}
 
 
 def split_own(text: str) -> tuple[str, str, str] | None:
@@ -36,7 +40,7 @@ def split_own(text: str) -> tuple[str, str, str] | None:
 
 
 def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "", what: str = "attack") -> Entry:
-    """The entry of an attack or delay in a user's file: a function, an object that can be called, or a class.
+    """The entry of an attack, delay or graph in a user's file: a function, an object, or a class.
 
     Parameters
     ----------
@@ -46,13 +50,14 @@ def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "", what: s
         Of the part in it; may have dots, as in ``Family.weak``.
     folder : path
         What a relative ``file`` is relative to, by default the current one.
-    what : "attack" or "delays"
+    what : "attack", "delays" or "graph"
         Begins the errors.
 
     Returns
     -------
     Entry
-        Its settings are those of the class; a function and an object have none.
+        Its settings are those of the class; a function and an object, which can be called, have none. Of a graph
+        ``make`` is called with the number of nodes too, and the settings are those of the function beside it.
 
     Raises
     ------
@@ -76,23 +81,37 @@ def own_entry(file: str, name: str, folder: str | os.PathLike[str] = "", what: s
             found = getattr(found, part)
         except AttributeError:
             raise ValueError(f"{what}: {file}: no {name!r} in it{_offered(found)}") from None
-    article, noun = ("an", "attack") if what == "attack" else ("a", "delay")
+    noun = _NOUNS[what]
+    if what == "graph" and isinstance(found, (Graph, Flaky)):
+        return Entry(lambda m: found, {}, first_line(found))
     if not callable(found):
         kind = type(found).__name__
-        raise ValueError(f"{what}: {file}:{name}: expected a function, {article} {noun} or a class, got {kind}")
+        raise ValueError(f"{what}: {file}:{name}: expected a function, {noun} or a class, got {kind}")
+    if what == "graph":
+        return Entry(_guarded(found, file, name, what), dict(list(_settings(found).items())[1:]), first_line(found))
     if not inspect.isclass(found):
         return Entry(lambda: found, {}, first_line(found))
 
     def make(**settings: Any) -> Any:
-        try:
-            made = found(**settings)
-        except Exception as error:
-            raise _in_file(file, error, f"{file}:{name}", what) from error
+        made = _guarded(found, file, name, what)(**settings)
         if not callable(made):
-            raise ValueError(f"{what}: {file}:{name}: expected a class with __call__, the {noun}; it has none")
+            bare = noun.split()[1]
+            raise ValueError(f"{what}: {file}:{name}: expected a class with __call__, the {bare}; it has none")
         return made
 
     return Entry(make, _settings(found), first_line(found))
+
+
+def _guarded(found: Callable[..., Any], file: str, name: str, what: str) -> Callable[..., Any]:
+    """The user's function or class; its errors are a ValueError with the line of the file."""
+
+    def make(*arguments: Any, **settings: Any) -> Any:
+        try:
+            return found(*arguments, **settings)
+        except Exception as error:
+            raise _in_file(file, error, f"{file}:{name}", what) from error
+
+    return make
 
 
 def located(error: Exception) -> Exception:
@@ -148,16 +167,16 @@ def _offered(module: Any) -> str:
     """What a file has to offer: its own functions, classes and objects that can be called."""
     if not inspect.ismodule(module):
         return ""
-    names = [
-        name
-        for name, part in vars(module).items()
-        if not name.startswith("_")
-        and (isinstance(part, Attack) or (callable(part) and getattr(part, "__module__", "") == module.__name__))
-    ]
+
+    def offers(part: Any) -> bool:
+        own = callable(part) and getattr(part, "__module__", "") == module.__name__
+        return own or isinstance(part, (Attack, Graph, Flaky))
+
+    names = [name for name, part in vars(module).items() if not name.startswith("_") and offers(part)]
     return f"; it has {', '.join(names)}" if names else ""
 
 
-def _settings(kind: type) -> dict[str, Any]:
+def _settings(kind: Any) -> dict[str, Any]:
     try:
         parameters = inspect.signature(kind).parameters.values()
     except ValueError:  # a class that is not written in Python

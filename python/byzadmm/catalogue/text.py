@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from byzadmm import aggregators, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
-from byzadmm.algorithms import SGD, Algorithm
+from byzadmm.algorithms import Algorithm
 from byzadmm.attacks import Attack
 from byzadmm.catalogue.entries import (
     PARTITIONS,
     REQUIRED,
     STEPS,
     Entry,
-    algorithms,
     attacks,
     codes,
     delays,
     filters,
-    graphs,
     hyphenated,
     links,
-    suited_step,
 )
 from byzadmm.catalogue.own import own_entry, split_own
-from byzadmm.catalogue.presets import Preset
 from byzadmm.datasets import Dataset
 from byzadmm.delays import Constant, Replay
-from byzadmm.graphs import Graph
 
 __all__ = [
     "hyphenated",
-    "make_algorithm",
     "make_attack",
     "make_coding",
     "make_delays",
     "make_filter",
-    "make_graph",
     "make_parts",
     "make_rule",
     "make_step",
     "parse",
+    "split_chain",
     "takes_f",
 ]
 
@@ -82,13 +77,17 @@ def parse(
     """
     head, colon, tail = text.partition(":")
     name = check_choice(hyphenated(head.strip()), what, table)
-    return name, _settings(name, tail if colon else None, what, table[name].settings, defaults or {})
+    return name, settings_in(name, tail if colon else None, what, table[name].settings, defaults)
 
 
-def _settings(
-    name: str, text: str | None, what: str, known: Mapping[str, Any], defaults: Mapping[str, Any]
+def settings_in(
+    name: str,
+    text: str | None,
+    what: str,
+    known: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The settings in ``value,key=value``, which belong to ``name``."""
+    """The settings in ``value,key=value``, which belong to ``name``; in None there are none."""
     free = list(known)
     settings: dict[str, Any] = {}
     for position, item in enumerate(() if text is None else text.split(",")):
@@ -101,7 +100,7 @@ def _settings(
         if key in settings:
             raise ValueError(f"{what}: {name} got {key} twice")
         settings[key] = _number(value.strip(), f"{what}: {name}: {key}")
-    settings = {key: value for key, value in defaults.items() if key in free} | settings
+    settings = {key: value for key, value in (defaults or {}).items() if key in free} | settings
     missing = [key for key in free if known[key] is REQUIRED and key not in settings]
     if missing:
         raise ValueError(f"{what}: {name} needs {', '.join(missing)}, as in {name}:{missing[0]}=1")
@@ -152,7 +151,7 @@ def make_attack(text: str, folder: str | os.PathLike[str] = "") -> Attack | Call
     if own is not None:
         file, name, given = own
         entry = own_entry(file, name, folder)
-        settings = _settings(f"{file}:{name}", given or None, "attack", entry.settings, {})
+        settings = settings_in(f"{file}:{name}", given or None, "attack", entry.settings)
     else:
         table = attacks() | {"none": Entry(lambda: None)}
         name, settings = parse(text, "attack", table)
@@ -208,7 +207,7 @@ def _delay_of_file(text: str, folder: str | os.PathLike[str]) -> Any:
         return None
     file, name, given = own
     entry = own_entry(file, name, folder, "delays")
-    return entry.make(**_settings(f"{file}:{name}", given or None, "delays", entry.settings, {}))
+    return entry.make(**settings_in(f"{file}:{name}", given or None, "delays", entry.settings))
 
 
 def _seconds(text: str, table: Mapping[str, Entry]) -> Constant:
@@ -221,18 +220,23 @@ def _seconds(text: str, table: Mapping[str, Entry]) -> Constant:
     return Constant(check_real(number, "delays", low=0.0, strict=True))
 
 
-def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows: Any = None) -> list[Any]:
+def make_parts(
+    text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows: Any = None, byzantine: Sequence[int] = ()
+) -> list[Any]:
     """The workers' parts of a training set by the name of a partition, with its settings.
 
     Parameters
     ----------
     text : str
         ``iid``, ``dirichlet:0.3``, ``gamma-similarity:0.5``, ``by-label``; by default so many workers share a label
-        that all are used.
+        that all are used. With ``among=regular`` the samples are divided among the regular workers, and each Byzantine
+        one has all of them: ``by-label:among=regular``.
     dataset : Dataset
     n_workers, seed : int
     rows : index array, optional
         The samples to divide, by default all.
+    byzantine : list of int
+        The Byzantine workers.
 
     Returns
     -------
@@ -243,14 +247,22 @@ def make_parts(text: str, dataset: Dataset, n_workers: int, seed: int = 0, rows:
     >>> from byzadmm import catalogue, datasets
     >>> [len(part) for part in catalogue.make_parts("iid", datasets.load("digits"), 3)]
     [479, 479, 479]
+    >>> [len(part) for part in catalogue.make_parts("iid:among=regular", datasets.load("digits"), 3, byzantine=[0])]
+    [1437, 719, 718]
     """
+    m = check_int(n_workers, "n_workers", low=1)
     name, given = parse(text, "partition", PARTITIONS)
     entry = PARTITIONS[name]
-    suited = {"per_label": max(1, check_int(n_workers, "n_workers", low=1) // max(1, dataset.n_classes))}
-    settings = {key: suited.get(key, default) for key, default in entry.settings.items()} | given
-    if rows is None:
-        return list(entry.make(dataset.train_y, n_workers, seed=seed, **settings))
-    return [rows[part] for part in entry.make(dataset.train_y[rows], n_workers, seed=seed, **settings)]
+    among = check_choice(given.pop("among", "all"), "partition: among", ("all", "regular"))
+    holders = [worker for worker in range(m) if among == "all" or worker not in byzantine]
+    suited = {"per_label": max(1, len(holders) // max(1, dataset.n_classes))}
+    settings = {key: suited.get(key, default) for key, default in entry.settings.items() if key != "among"} | given
+    every = np.arange(len(dataset.train_y)) if rows is None else rows
+    parts = [every] * m
+    made = entry.make(dataset.train_y[every], len(holders), seed=seed, **settings)
+    for worker, part in zip(holders, made, strict=True):
+        parts[worker] = every[part]
+    return parts
 
 
 def make_step(text: str, what: str = "step") -> steps.Step:
@@ -297,7 +309,7 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
     table = links()
     chain: list[Any] = []
     names = []
-    for part in re.split(_PLUS, text):
+    for part in split_chain(text):
         head = hyphenated(part.partition(":")[0].strip())
         usual = aggregators.NAMED.get(table[head].make.rule, {}) if head in table else {}  # type: ignore[attr-defined]
         name, settings = parse(part, "rule", table, defaults={"f": f * aggregators.reach(chain), **usual})
@@ -308,6 +320,11 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
     if len(set(declared)) <= 1 and aggregators.Chain(tuple(chain)) == _as_named(names, *declared[:1]):
         return "+".join(names), declared[0] if declared else 0
     return tuple(chain), 0
+
+
+def split_chain(text: str) -> list[str]:
+    """The parts of a chain as text, ``["nnm", "krum:f=3"]`` of ``nnm+krum:f=3``."""
+    return re.split(_PLUS, text)
 
 
 def make_filter(text: str, q: int = 0) -> Any:
@@ -336,37 +353,6 @@ def make_coding(text: str, q: int = 1) -> Any:
     return codes()[name].make(**settings)
 
 
-def make_graph(text: str, m: int, seed: int = 0, connected: Iterable[int] | str | None = "all") -> Graph:
-    """A graph of ``byzadmm.graphs`` on ``m`` nodes by the name of its maker, with its settings.
-
-    Parameters
-    ----------
-    text : str
-        ``complete``, ``ring:k=2``, ``erdos-renyi:0.7``, ``torus:a=4``, ``two-castle`` (for an even ``m``).
-    m : int
-        Number of nodes.
-    seed, connected
-        Of a random graph: see ``graphs.erdos_renyi``.
-
-    Returns
-    -------
-    Graph
-
-    Examples
-    --------
-    >>> from byzadmm import catalogue
-    >>> catalogue.make_graph("torus:a=3", 12)
-    <Graph, 12 nodes, 24 edges>
-    """
-    table = graphs()
-    name, settings = parse(text, "graph", table)
-    make = table[name].make
-    of_the_run = {"seed": seed, "connected": connected}
-    taken = inspect.signature(make).parameters
-    graph: Graph = make(m, **{key: value for key, value in of_the_run.items() if key in taken}, **settings)
-    return graph
-
-
 def _as_named(names: Sequence[str], f: int = 0) -> aggregators.Chain | None:
     try:
         return aggregators.make("+".join(names), f=f)
@@ -381,55 +367,3 @@ def _has_f(link: Any) -> bool:
 def takes_f(algorithm: Algorithm) -> bool:
     """Whether a rule of the algorithm has a setting ``f``, the declared number of Byzantine workers."""
     return any(map(_has_f, algorithm.combination().links))
-
-
-def make_algorithm(name: str, preset: Preset, q: int, options: Mapping[str, Any] | None = None) -> Algorithm:
-    """An algorithm by its name on the command line: the settings of ``preset``, changed by the options that it has.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`algorithms`; a rule may have settings, as in ``krum:f=3``, and pre-aggregations, as in
-        ``nnm+krum``; so may a filter or a code, as in ``zeno:b=8``.
-    preset : Preset
-    q : int
-        Number of Byzantine workers, the default of a rule's ``f``.
-    options : mapping, optional
-        Settings by name (:func:`options`); None stands for one that is not given.
-
-    Returns
-    -------
-    Algorithm
-
-    Examples
-    --------
-    >>> from byzadmm.catalogue import PRESETS, make_algorithm
-    >>> make_algorithm("admm", PRESETS["digits"], 8, {"lam": 0.1}).lam
-    0.1
-    """
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    for key, make in (("filter", make_filter), ("coding", make_coding)):
-        if isinstance(given.get(key), str):
-            given[key] = make(given[key], q)
-    head, settings = re.match(r"\s*([^:+]*)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    head = hyphenated(head.strip())
-    table, chained = algorithms(), links()
-    check_choice(head, "algorithm", (*table, *(chained if head in chained else ())))
-    if head in chained:
-        rule, f = make_rule(name, given.get("f", q))
-        kept = {key: given[key] for key in table["sgd"].settings if key in given and key not in ("rule", "f")}
-        return SGD(**{"step": suited_step(rule, preset), "rule": rule, "f": f, **kept})
-    if head in filters() or head in codes():
-        setting, make = ("filter", make_filter) if head in filters() else ("coding", make_coding)
-        given[setting] = make(name, q)
-        settings = ""
-    entry = table[head]
-    if settings and not entry.own:
-        raise ValueError(f"algorithm: {head} takes its settings from options such as --step; got {name!r}")
-    made = entry.suited(preset)
-    kept = {key: given[key] for key in entry.settings if key in given and key != "f"}
-    if entry.own:
-        own = Entry(entry.kind, {key: getattr(made, key) for key in entry.own})
-        kept |= parse(name, "algorithm", {head: own})[1] if settings else {}
-    made = made.changed(**kept)
-    return made.declaring(given.get("f", q)) if "f" in entry.own and "f" not in kept else made

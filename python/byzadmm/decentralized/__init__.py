@@ -7,7 +7,7 @@
 from byzadmm.decentralized.base import DecentralizedAlgorithm
 from byzadmm.decentralized.byrdie import ByRDiE
 from byzadmm.decentralized.consensus import consensus
-from byzadmm.decentralized.dadmm import DADMM
+from byzadmm.decentralized.dadmm import DADMM, degree_steps
 from byzadmm.decentralized.drsa import DRSA
 from byzadmm.decentralized.dsgd import DSGD
 from byzadmm.decentralized.rules import (
@@ -45,5 +45,6 @@ __all__ = [
     "SelfCenteredClipping",
     "TrimNeighbors",
     "consensus",
+    "degree_steps",
     "simulate",
 ]

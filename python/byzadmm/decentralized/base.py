@@ -15,6 +15,7 @@ from byzadmm.algorithms.base import Algorithm, State
 if TYPE_CHECKING:
     from byzadmm.decentralized.experiment import GraphExperiment
     from byzadmm.decentralized.network import Nodes
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["DecentralizedAlgorithm", "NodeSteps"]
 
@@ -34,6 +35,10 @@ class DecentralizedAlgorithm(Algorithm):
         What the nodes send: "primal", or another word.
     dictates : str
         What an attack with this ``sends`` forges in place of a message; the algorithm finds it with ``mail.dictated``.
+    ideal : bool
+        The Byzantine nodes are cut off: nobody hears them, or they anybody.
+    exchanges : int
+        Messages as long as a model that a node sends each neighbor in a round.
 
     Examples
     --------
@@ -56,8 +61,15 @@ class DecentralizedAlgorithm(Algorithm):
     message: ClassVar[str] = "primal"
     dictates: ClassVar[str] = ""
 
+    @property
+    def exchanges(self) -> int:
+        return 1
+
+    def check_graph(self, graph: Graph | Flaky, byzantine: Sequence[int]) -> None:
+        """Raise a ValueError for settings that are illegal on a graph with these attackers, naming the node."""
+
     def check_run(self, run: GraphExperiment) -> None:
-        """Raise a ValueError for settings that are illegal on ``run.graph``, naming the node."""
+        """Raise a ValueError for settings that are illegal in this run, beyond :meth:`check_graph`."""
 
     def begin(self, nodes: Nodes) -> State:
         """What the nodes hold before the first round; an entry "x", (m, d), holds their models."""
@@ -92,3 +104,8 @@ def regularized(run: GraphExperiment, x: Array, g: Array) -> Array:
     """``g_i + rho_i x_i`` of every node: the slopes of its own objective."""
     total: Array = g + (run.rhos[:, None] * x).astype(g.dtype) if np.any(run.rhos) else g
     return total
+
+
+def shared_out(value: float, graph: Graph | Flaky) -> float:
+    """What each of the E links of a graph gets of the ``value`` of m links with a master, to three digits."""
+    return float(f"{value * graph.m / max(1, len(graph.edges)):.3g}")

@@ -12,7 +12,7 @@ import numpy as np
 from byzadmm import _core
 from byzadmm._internal.arrays import Array, as_index
 from byzadmm._internal.validation import check_int
-from byzadmm.algorithms.base import State
+from byzadmm.algorithms.base import State, preset
 from byzadmm.decentralized.base import (
     DecentralizedAlgorithm,
     NodeSteps,
@@ -20,12 +20,14 @@ from byzadmm.decentralized.base import (
     checked_steps,
     steps_at,
 )
-from byzadmm.decentralized.mixing import combine, declared_of
+from byzadmm.decentralized.mixing import Declared, check_declared, combine, declared_of
 from byzadmm.decentralized.rules import TrimNeighbors
 
 if TYPE_CHECKING:
+    from byzadmm.datasets import Dataset
     from byzadmm.decentralized.experiment import GraphExperiment
     from byzadmm.decentralized.network import Nodes
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["ByRDiE"]
 
@@ -40,8 +42,8 @@ class ByRDiE(DecentralizedAlgorithm):
 
     Parameters
     ----------
-    b : int
-        Byzantine neighbors; every node needs at least ``2b + 1``.
+    b : int, one for each node, or "exact"
+        Byzantine neighbors; a node needs at least ``2b + 1``. "exact": as many as it has.
     blocks : int, or a list of index arrays
         So many blocks of consecutive coordinates, as even as possible: 10 are the classes of softmax on MNIST; or the
         coordinates of each block, none in two of them.
@@ -65,14 +67,15 @@ class ByRDiE(DecentralizedAlgorithm):
     Transactions on Signal and Information Processing over Networks 5, 2019.
     """
 
-    b: int
+    b: Declared
     blocks: int | Sequence[Any] = 1
     inner: int = 1
     step: NodeSteps = None  # type: ignore[assignment]
     own: str = "kept"
 
     def __post_init__(self) -> None:
-        self._rule  # noqa: B018 - checks b and own
+        object.__setattr__(self, "b", check_declared(self.b, "b"))
+        self._rule  # noqa: B018 - checks own
         if self.step is None:
             raise TypeError("step: expected a step size of byzadmm.steps, one for each node, or a callable k -> float")
         object.__setattr__(self, "step", checked_steps(self.step))
@@ -85,7 +88,17 @@ class ByRDiE(DecentralizedAlgorithm):
 
     @cached_property
     def _rule(self) -> TrimNeighbors:
-        return TrimNeighbors(self.b, self.own)
+        return TrimNeighbors(own=self.own)
+
+    @property
+    def exchanges(self) -> int:
+        return self.inner
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, graph: Graph | Flaky | None = None, **changes: Any) -> ByRDiE:
+        """The step of :meth:`DSGD.for_dataset`, on any graph, and by default ``b="exact"``."""
+        usual: dict[str, Any] = {"b": "exact", "step": preset(data).step}
+        return cls(**(usual | changes))
 
     def blocks_of(self, d: int) -> list[Array]:
         """The coordinates of each block of models of ``d``."""
@@ -98,14 +111,16 @@ class ByRDiE(DecentralizedAlgorithm):
             raise ValueError(f"blocks: expected different coordinates in [0, {d}), each in one block")
         return list(self.blocks)
 
+    def check_graph(self, graph: Graph | Flaky, byzantine: Sequence[int]) -> None:
+        check_step_count(self.step, graph.m)
+        declared_of(graph, byzantine, self._rule, self.b)
+
     def check_run(self, run: GraphExperiment) -> None:
-        check_step_count(self.step, run.m)
         self.blocks_of(run.d)
-        declared_of(run, self._rule, 0)
 
     def iterate(self, nodes: Nodes, state: State, k: int) -> None:
         x, rhos = state["x"], nodes.run.rhos
-        f = declared_of(nodes.run, self._rule, 0)
+        f = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.b)
         alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
         for block in self.blocks_of(nodes.dim):
             for _ in range(self.inner):

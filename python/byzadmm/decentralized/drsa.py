@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +10,21 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.validation import check_real
-from byzadmm.algorithms.base import State
+from byzadmm.algorithms.base import State, preset
 from byzadmm.decentralized.base import (
     DecentralizedAlgorithm,
     NodeSteps,
     check_step_count,
     checked_steps,
+    shared_out,
     steps_at,
 )
 
 if TYPE_CHECKING:
-    from byzadmm.decentralized.experiment import GraphExperiment
+    from byzadmm.algorithms.rsa import RSA
+    from byzadmm.datasets import Dataset
     from byzadmm.decentralized.network import Nodes
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["DRSA"]
 
@@ -62,11 +66,30 @@ class DRSA(DecentralizedAlgorithm):
         check_real(self.lam, "lam", low=0.0, strict=True)
         object.__setattr__(self, "step", checked_steps(self.step))
 
+    @classmethod
+    def for_dataset(cls, data: Dataset, graph: Graph | Flaky, **changes: Any) -> DRSA:
+        """Settings for regression on ``data``, on this graph: those of :meth:`byzadmm.RSA.for_dataset`, shared out.
+
+        Examples
+        --------
+        >>> from byzadmm import datasets, graphs
+        >>> from byzadmm.decentralized import DRSA
+        >>> DRSA.for_dataset(datasets.load("digits"), graphs.ring(12, k=2))
+        DRSA(lam=0.007, step=Power(c=3.0, p=0.5))
+        """
+        return cls.of(preset(data).rsa, graph, **changes)
+
+    @classmethod
+    def of(cls, rsa: RSA, graph: Graph | Flaky, **changes: Any) -> DRSA:
+        """The workers' settings of ``rsa``, with ``lam`` of its m links with the master shared out among E links."""
+        usual: dict[str, Any] = {"lam": shared_out(rsa.lam, graph), "step": rsa.worker_step}
+        return cls(**(usual | changes))
+
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         check_real(self.lam, "lam", low=0.0, strict=True, dtype=dtype)
 
-    def check_run(self, run: GraphExperiment) -> None:
-        check_step_count(self.step, run.m)
+    def check_graph(self, graph: Graph | Flaky, byzantine: Sequence[int]) -> None:
+        check_step_count(self.step, graph.m)
 
     def iterate(self, nodes: Nodes, state: State, k: int) -> None:
         x, threads = state["x"], nodes.threads

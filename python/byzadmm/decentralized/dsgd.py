@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.validation import check_choice, check_real
-from byzadmm.algorithms.base import State
+from byzadmm.algorithms.base import State, preset
 from byzadmm.decentralized.base import (
     DecentralizedAlgorithm,
     NodeSteps,
@@ -22,8 +23,9 @@ from byzadmm.decentralized.mixing import Declared, Rule, check_declared, combine
 from byzadmm.decentralized.rules import NeighborhoodRule, make_rule
 
 if TYPE_CHECKING:
-    from byzadmm.decentralized.experiment import GraphExperiment
+    from byzadmm.datasets import Dataset
     from byzadmm.decentralized.network import Nodes
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["DSGD"]
 
@@ -48,6 +50,9 @@ class DSGD(DecentralizedAlgorithm):
         many as it has.
     momentum : float in [0, 1)
         Nodes use ``m_i <- momentum m_i + (1 - momentum) g_i`` in place of ``g_i``.
+    ideal : bool
+        The Byzantine nodes are cut off, and the others train on what is left of the graph: the reference of every
+        comparison. With gossip it is SGD gossip in which attackers take no part.
 
     Examples
     --------
@@ -62,6 +67,7 @@ class DSGD(DecentralizedAlgorithm):
     order: str | None = None
     f: Declared = 0
     momentum: float = 0.0
+    ideal: bool = False
 
     def __post_init__(self) -> None:
         if self.step is None:
@@ -73,8 +79,23 @@ class DSGD(DecentralizedAlgorithm):
         check_choice(self.order, "order", ("adapt-first", "combine-first"))
         if not 0 <= check_real(self.momentum, "momentum") < 1:
             raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum!r}")
+        if not isinstance(self.ideal, (bool, np.bool_)):
+            raise TypeError(f"ideal: expected True or False, got {type(self.ideal).__name__}")
         if isinstance(self._rule, NeighborhoodRule) and self.f and self._rule.declared(0):
             raise ValueError(f"f: the rule has a number of its own, {self._rule!r}; got f={self.f!r} besides")
+
+    @classmethod
+    def for_dataset(cls, data: Dataset, graph: Graph | Flaky | None = None, **changes: Any) -> DSGD:
+        """The step for regression on ``data``, on any graph, as in :meth:`byzadmm.SGD.for_dataset`.
+
+        Examples
+        --------
+        >>> from byzadmm import datasets
+        >>> from byzadmm.decentralized import DSGD
+        >>> DSGD.for_dataset(datasets.load("digits"), rule="ios", f="exact").step
+        Power(c=10.0, p=0.5)
+        """
+        return cls(**({"step": preset(data).step} | changes))
 
     @cached_property
     def _rule(self) -> Rule:
@@ -91,12 +112,13 @@ class DSGD(DecentralizedAlgorithm):
         return replace(self, **changes)
 
     def declaring(self, f: int) -> DSGD:
+        """The same with as many Byzantine neighbors declared as each node has, if their number is not set."""
         own = isinstance(self._rule, NeighborhoodRule) and self._rule.declared(0)
-        return self if self.f or own else self.changed(f=f)
+        return self if self.f or own else self.changed(f="exact")
 
-    def check_run(self, run: GraphExperiment) -> None:
-        check_step_count(self.step, run.m)
-        declared_of(run, self._rule, self.f)
+    def check_graph(self, graph: Graph | Flaky, byzantine: Sequence[int]) -> None:
+        check_step_count(self.step, graph.m)
+        declared_of(graph, byzantine, self._rule, self.f)
 
     def begin(self, nodes: Nodes) -> State:
         return {"x": nodes.models()} | ({"momentum": nodes.zeros()} if self.momentum else {})
@@ -108,7 +130,7 @@ class DSGD(DecentralizedAlgorithm):
             _core.momentum_step(state["momentum"], g, self.momentum, nodes.threads)
             g = state["momentum"]
         if "declared" not in nodes.kept:
-            nodes.kept["declared"] = declared_of(nodes.run, self._rule, self.f)
+            nodes.kept["declared"] = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.f)
         f = nodes.kept["declared"]
         alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
         moved = np.empty_like(x)

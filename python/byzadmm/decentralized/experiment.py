@@ -10,20 +10,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from byzadmm._internal.arrays import Array
+from byzadmm import _core
+from byzadmm._internal.arrays import Array, checked_start
 from byzadmm._internal.description import describe
 from byzadmm._internal.npz import Found
 from byzadmm._internal.validation import check_real
 from byzadmm.algorithms.base import State
 from byzadmm.decentralized.base import DecentralizedAlgorithm
 from byzadmm.decentralized.network import Nodes
-from byzadmm.graphs import Flaky, Graph
+from byzadmm.graphs.flaky import checked_graph
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
 from byzadmm.training.history import History
 from byzadmm.training.run import Advance
 
 __all__ = ["GraphExperiment", "rounds"]
+
+_START = _core.PURPOSES.index("start")
 
 
 class GraphExperiment(Experiment):
@@ -32,6 +35,7 @@ class GraphExperiment(Experiment):
     Attributes
     ----------
     graph : Graph or Flaky
+        The given one; for an ideal algorithm without the links of the Byzantine nodes.
     rhos : (m,) float64
         Weight of each node's regularizer.
     """
@@ -39,21 +43,31 @@ class GraphExperiment(Experiment):
     schedules: ClassVar[tuple[str, ...]] = ("graph",)
     algorithm: DecentralizedAlgorithm
 
-    def __init__(self, dataset: Any, parts: Any, *, graph: Any, rho: Any = 0.01, **settings: Any) -> None:
-        if not isinstance(graph, (Graph, Flaky)):
-            raise TypeError(f"graph: expected one of byzadmm.graphs, got {type(graph).__name__}")
-        self.graph = graph
+    def __init__(
+        self, dataset: Any, parts: Any, *, graph: Any, rho: Any = 0.01, x_init: Any = None, **settings: Any
+    ) -> None:
+        checked_graph(graph)
         self._given_rho = rho if np.ndim(rho) == 0 else list(rho)
-        super().__init__(dataset, parts, rho=rho if np.ndim(rho) == 0 else 0.0, **settings)
+        deviation = None if x_init is None or np.ndim(x_init) else check_real(x_init, "x_init", low=0.0, strict=True)
+        more = settings if deviation is not None else settings | {"x_init": x_init}
+        super().__init__(dataset, parts, rho=rho if np.ndim(rho) == 0 else 0.0, **more)
         if graph.m != self.m:
             raise ValueError(f"graph: expected one node for each of {self.m} workers, got {graph.m}")
         self.rhos = self._checked_rhos()
+        self.given_graph = graph
+        self.graph = graph.cut_off(self.byzantine) if self.algorithm.ideal else graph
+        if deviation is not None:
+            drawn = np.empty((self.m, self.d))
+            for i, row in enumerate(drawn):
+                _core.philox_normal(row, deviation, self.seed, (_START, i, 0))
+            self.x_init = checked_start(drawn, "x_init", drawn.shape, self.dtype)
         if len(self.regular) > 1 and not graph.connected(self.regular):
             warnings.warn(
                 "graph: the regular nodes are not connected without the Byzantine ones, so that they cannot agree",
                 RuntimeWarning,
                 stacklevel=3,
             )
+        self.algorithm.check_graph(self.graph, self.byzantine)
         self.algorithm.check_run(self)
 
     def _checked_rhos(self) -> NDArray[np.float64]:
@@ -72,7 +86,12 @@ class GraphExperiment(Experiment):
         return GraphHistory(self)
 
     def describe(self) -> dict[str, Any]:
-        return super().describe() | {"rho": describe(self._given_rho), "graph": self.graph.describe()}
+        links = 2 * len(self.graph.edges) * getattr(self.graph, "p", 1.0)
+        return super().describe() | {
+            "rho": describe(self._given_rho),
+            "graph": self.given_graph.describe(),
+            "messages": links * self.algorithm.exchanges,
+        }
 
 
 def rounds(run: GraphExperiment) -> tuple[State, Advance]:

@@ -14,7 +14,7 @@ from byzadmm.decentralized.network import Mail, Nodes
 from byzadmm.decentralized.rules import NeighborhoodRule
 
 if TYPE_CHECKING:
-    from byzadmm.decentralized.experiment import GraphExperiment
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["Declared", "check_declared", "combine", "declared_of"]
 
@@ -24,25 +24,25 @@ Declared = int | Sequence[int] | str
 Rule = NeighborhoodRule | Callable[..., Any]
 
 
-def check_declared(f: Any) -> Any:
+def check_declared(f: Any, name: str = "f") -> Any:
     """``f`` as a number, a tuple of numbers, or "exact"."""
     if isinstance(f, str):
-        return check_choice(f, "f", ("exact",))
+        return check_choice(f, name, ("exact",))
     if np.ndim(f) == 1:
-        return tuple(check_int(one, f"f[{i}]", low=0) for i, one in enumerate(f))
-    return check_int(f, "f", low=0)
+        return tuple(check_int(one, f"{name}[{i}]", low=0) for i, one in enumerate(f))
+    return check_int(f, name, low=0)
 
 
-def declared_of(run: GraphExperiment, rule: Rule, f: Any) -> NDArray[np.int64]:
+def declared_of(graph: Graph | Flaky, attackers: Sequence[int], rule: Rule, f: Any) -> NDArray[np.int64]:
     """The number of Byzantine neighbors that each node takes into account, (m,); a ValueError if one is illegal.
 
     That of a Byzantine node, whose neighbors all tell it the truth, is the largest legal one if it is less.
     """
-    m, degrees = run.m, run.graph.degrees
+    m, degrees = graph.m, graph.degrees
     byzantine = np.zeros(m, np.bool_)
-    byzantine[run.byzantine] = True
+    byzantine[list(attackers)] = True
     if isinstance(f, str):
-        found = np.where(byzantine, 0, run.graph.adjacency[:, byzantine].sum(axis=1))
+        found = np.where(byzantine, 0, graph.adjacency[:, byzantine].sum(axis=1))
     elif isinstance(f, tuple):
         if len(f) != m:
             raise ValueError(f"f: expected a number, one for each of {m} nodes, or 'exact'; got {len(f)} numbers")

@@ -65,8 +65,9 @@ def simulate(
         As in :func:`byzadmm.simulate`.
     rho : float >= 0, or one for each node
         ``rho/2 ||x_i||^2`` is part of every node's objective.
-    x_init : (m, d) array
-        By default what the loss says (``initial``), or zeros.
+    x_init : (m, d) array, or number
+        Where the nodes start; a number is the standard deviation of independent normal elements. By default what the
+        loss says (``initial``), or zeros.
     record : None or "trajectory"
         Keep ``x``, and its mean ``x0``, at every evaluation.
     optimum : (d,) array

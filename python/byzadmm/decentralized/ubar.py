@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from byzadmm import _core
 from byzadmm._internal.validation import check_real
-from byzadmm.algorithms.base import State
+from byzadmm.algorithms.base import State, preset
 from byzadmm.decentralized.base import (
     DecentralizedAlgorithm,
     NodeSteps,
@@ -21,8 +22,9 @@ from byzadmm.decentralized.rules.base import weighted_mean
 from byzadmm.decentralized.rules.excluding import order_of
 
 if TYPE_CHECKING:
-    from byzadmm.decentralized.experiment import GraphExperiment
+    from byzadmm.datasets import Dataset
     from byzadmm.decentralized.network import Nodes
+    from byzadmm.graphs import Flaky, Graph
 
 __all__ = ["UBAR"]
 
@@ -74,8 +76,13 @@ class UBAR(DecentralizedAlgorithm):
     def needs(self) -> tuple[str, ...]:
         return ("batch_losses",)
 
-    def check_run(self, run: GraphExperiment) -> None:
-        check_step_count(self.step, run.m)
+    @classmethod
+    def for_dataset(cls, data: Dataset, graph: Graph | Flaky | None = None, **changes: Any) -> UBAR:
+        """The step of :meth:`DSGD.for_dataset`, on any graph."""
+        return cls(**({"step": preset(data).step} | changes))
+
+    def check_graph(self, graph: Graph | Flaky, byzantine: Sequence[int]) -> None:
+        check_step_count(self.step, graph.m)
 
     def iterate(self, nodes: Nodes, state: State, k: int) -> None:
         x = state["x"]

@@ -43,8 +43,11 @@ def check_dataset(value: Any, name: str) -> str:
 def _partition(value: Any, name: str) -> str:
     kind, settings = catalogue.parse(check_string(value, name), name, catalogue.PARTITIONS)
     for key, setting in settings.items():
-        (check_count if key == "per_label" else check_positive)(setting, f"{name}: {key}")
-    return ":".join([kind, *map(repr, settings.values())])
+        _PARTITION[key](setting, f"{name}: {key}")
+    among = settings.pop("among", "all")
+    words = [repr(setting) for setting in settings.values()]  # one number at most
+    words += [f"among={among}"] if among != "all" else []
+    return ":".join([kind, *([",".join(words)] if words else [])])
 
 
 def check_partitions(value: Any, name: str) -> tuple[str, ...]:
@@ -101,3 +104,11 @@ def check_listed_partitions(value: Any, name: str) -> tuple[str, ...]:
 def check_factor(value: Any, name: str) -> Any:
     """A factor of every feature, or a word for one."""
     return check_scale(value)
+
+
+_PARTITION: dict[str, Callable[[Any, str], Any]] = {
+    "per_label": check_count,
+    "alpha": check_positive,
+    "gamma": check_share,
+    "among": lambda value, name: check_choice(value, name, ("all", "regular")),
+}

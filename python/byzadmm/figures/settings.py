@@ -291,8 +291,11 @@ class Settings:
 
     def words(self, partition: str) -> str:
         """The name of a partition, with its setting if it has one."""
-        name, colon, setting = partition.partition(":")
-        return f"{name.capitalize() if name == 'dirichlet' else name}({float(setting):g})" if colon else name
+        name, settings = catalogue.parse(partition, "partition", catalogue.PARTITIONS)
+        among = settings.pop("among", "all")
+        for value in settings.values():  # one number at most
+            name = f"{name.capitalize() if name == 'dirichlet' else name}({value:g})"
+        return name if among == "all" else f"{name} among regular"
 
     def quick(self) -> Settings:
         """The same with a fifth of the iterations, for a first look; not the paper's."""

@@ -16,7 +16,7 @@ from byzadmm.graphs.graph import Graph
 from byzadmm.graphs.inputs import Bools, Ints, check_nodes
 from byzadmm.graphs.makers import below
 
-__all__ = ["Flaky"]
+__all__ = ["Flaky", "checked_graph"]
 
 _EDGE = _core.PURPOSES.index("edge")
 _MAX_SEED = 2**64 - 1
@@ -86,6 +86,10 @@ class Flaky:
         """The subgraph of the other nodes, numbered anew from 0 in their order; its draws are others."""
         return Flaky(self.graph.without(nodes), self.p)
 
+    def cut_off(self, nodes: Iterable[int]) -> Flaky:
+        """The graph on the same nodes without the edges of these, with the draws of :meth:`without`."""
+        return Flaky(self.graph.cut_off(nodes), self.p)
+
     def present(self, k: int, seed: int = 0) -> Bools:
         """(E,) booleans: which of ``edges`` are there in round ``k``, from the stream (seed; edge, 0, k)."""
         k = check_int(k, "k", low=0, high=_MAX_ROUND)
@@ -106,3 +110,10 @@ class Flaky:
     def describe(self) -> dict[str, Any]:
         """Graph and probability, for a result's config."""
         return {"name": type(self).__name__, "graph": self.graph.describe(), "p": describe(self.p)}
+
+
+def checked_graph(graph: Any) -> Graph | Flaky:
+    """``graph`` itself, if it is one."""
+    if not isinstance(graph, (Graph, Flaky)):
+        raise TypeError(f"graph: expected one of byzadmm.graphs, got {type(graph).__name__}")
+    return graph

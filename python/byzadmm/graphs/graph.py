@@ -179,6 +179,19 @@ class Graph:
         inside = self.edges[kept[self.edges].all(axis=1)]
         return Graph(edges=(np.cumsum(kept) - 1)[inside], m=int(kept.sum()))
 
+    def cut_off(self, nodes: Iterable[int]) -> Graph:
+        """The graph on the same nodes without the edges of these.
+
+        Examples
+        --------
+        >>> from byzadmm import graphs
+        >>> graphs.ring(5).cut_off([1]).edges.tolist()
+        [[0, 4], [2, 3], [3, 4]]
+        """
+        cut = np.zeros(self.m, np.bool_)
+        cut[check_nodes(nodes, "nodes", self.m)] = True
+        return Graph(edges=self.edges[~cut[self.edges].any(axis=1)], m=self.m)
+
     def robustness(self) -> int:
         """Largest ``r`` for which the graph is r-robust; at most 16 nodes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from byzadmm._internal.validation import check_int
 from byzadmm.aggregators import Aggregator
 from byzadmm.algorithms import SGD, Algorithm
 from byzadmm.datasets import Dataset
+from byzadmm.decentralized import DSGD, NeighborhoodRule
+from byzadmm.graphs import Flaky, Graph
 
 __all__ = [
     "AlgorithmChoice",
     "Choice",
+    "PartitionChoice",
     "Parts",
     "choose_algorithms",
     "choose_attacks",
@@ -30,7 +33,7 @@ __all__ = [
 #: Samples of every worker.
 Parts = Sequence[Any]
 
-_PLAIN = (str, list, tuple, type(None))  # what has no settings that could tell it from another
+_PLAIN = (str, list, tuple, type(None), type)  # what has no settings that could tell it from another
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,34 @@ class Choice:
 class AlgorithmChoice(Choice):
     """An algorithm; ``value(q)`` makes it for ``q`` Byzantine workers.
 
-    ``kind`` is its name in the catalogue, which has its color and line, or its own name.
+    ``kind`` is its name in the catalogue, which has its color and line, or its own name. ``variants`` has other makers
+    for some cases: (attack, partition), by their names -> a function of ``q`` like ``value``.
     """
 
     kind: str = ""
+    variants: Mapping[tuple[str, str], Callable[[int], Algorithm]] = field(default_factory=dict)
+
+    def maker(self, attack: str, partition: str) -> Callable[[int], Algorithm]:
+        """What makes it under this attack with this partition."""
+        maker: Callable[[int], Algorithm] = self.variants.get((attack, partition), self.value)
+        return maker
+
+
+@dataclass(frozen=True)
+class PartitionChoice(Choice):
+    """A partition; ``value(seed, rows, byzantine)`` divides the samples ``rows``, None: all.
+
+    ``by_roles``: whether its parts depend on who is Byzantine.
+    """
+
+    by_roles: bool = False
 
 
 def choose_algorithms(
-    given: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]
+    given: Any,
+    dataset: Dataset | None,
+    preset: Callable[[], catalogue.Preset],
+    graph: Graph | Flaky | None = None,
 ) -> list[AlgorithmChoice]:
     """The algorithms of a study.
 
@@ -66,38 +89,50 @@ def choose_algorithms(
     dataset : Dataset or None
     preset : callable
         Gives the settings of the catalogue for the data; called if a name or a rule needs them.
+    graph : Graph or Flaky, optional
+        What names mean on it; a rule stands for DSGD then, and may be a neighborhood rule.
     """
     labels, items = _items(given, "algorithms")
-    choices = [_algorithm(item, dataset, preset) for item in items]
+    choices = [_algorithm(item, dataset, preset, graph) for item in items]
     if labels is not None:
-        choices = [
-            AlgorithmChoice(label, label, one.value, one.kind) for label, one in zip(labels, choices, strict=True)
-        ]
+        choices = [replace(one, name=label, label=label) for label, one in zip(labels, choices, strict=True)]
     return _unlike(choices, items, "algorithms")
 
 
-def _algorithm(item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset]) -> AlgorithmChoice:
+def _algorithm(
+    item: Any, dataset: Dataset | None, preset: Callable[[], catalogue.Preset], graph: Graph | Flaky | None
+) -> AlgorithmChoice:
     if isinstance(item, AlgorithmChoice):
         return item
     if isinstance(item, type) and issubclass(item, Aggregator):
         item = catalogue.hyphenated(item.rule)
     if isinstance(item, str):
         name = item.strip()
-        made = catalogue.make_algorithm(name, preset(), 0)  # an error about the name now, not in every cell
-        kind, label = catalogue.label_of(made.describe())
+
+        def named(q: int) -> Algorithm:
+            return catalogue.make_algorithm(name, preset(), q, graph=graph)
+
+        kind, label = catalogue.label_of(named(0).describe())  # an error about the name now, not in every cell
         label = catalogue.LABELS.get(catalogue.hyphenated(name), name if ":" in name else label)
-        return AlgorithmChoice(name, label, lambda q: catalogue.make_algorithm(name, preset(), q), kind)
+        return AlgorithmChoice(name, label, named, kind)
     if isinstance(item, type) and issubclass(item, Algorithm):
-        item = item.for_dataset(dataset) if hasattr(item, "for_dataset") and dataset is not None else item()
-    elif callable(item) and not isinstance(item, Algorithm):
+        on = () if graph is None or item.schedule != "graph" else (graph,)
+        item = item.for_dataset(dataset, *on) if hasattr(item, "for_dataset") and dataset is not None else item()
+    elif isinstance(item, type) and issubclass(item, NeighborhoodRule):
+        item = item()
+    if callable(item) and not isinstance(item, Algorithm):
         name = catalogue.hyphenated(item.rule) if isinstance(item, Aggregator) else catalogue.name_of(item)
-        return AlgorithmChoice(
-            name, catalogue.LABELS.get(name, name), SGD(rule=item, step=preset().step).declaring, name
-        )
+        near = isinstance(item, NeighborhoodRule)
+        if near and graph is None:
+            raise ValueError(f"graph: {name} is a rule of neighborhoods and needs one, such as 'ring:k=2'")
+        made = (SGD if graph is None else DSGD)(rule=item, step=preset().step)
+        name = catalogue.label_of(made.describe())[0] if near else name
+        return AlgorithmChoice(name, catalogue.LABELS.get(name, name), made.declaring, name)
     if not isinstance(item, Algorithm):
         raise TypeError(f"algorithms: expected a name, an algorithm or a rule, got {type(item).__name__}")
     kind, label = catalogue.label_of(item.describe())
-    if kind == type(item).__name__.lower() and kind not in catalogue.algorithms():  # a user's own
+    known = catalogue.algorithms() | catalogue.decentralized()
+    if kind == type(item).__name__.lower() and kind not in known:  # a user's own
         kind = label = type(item).__name__
     return AlgorithmChoice(kind, label, item.declaring, kind)
 
@@ -135,9 +170,10 @@ def choose_numbers(given: Any, what: str, *, low: int, high: int) -> list[int]:
     return numbers
 
 
-def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, default: int) -> tuple[list[Choice], int]:
-    """The partitions of a study, each a function of the seed and of the samples to divide (None: all), and the number
-    of workers.
+def choose_partitions(
+    given: Any, dataset: Dataset, n_workers: int | None, default: int
+) -> tuple[list[PartitionChoice], int]:
+    """The partitions of a study, and the number of workers.
 
     Parameters
     ----------
@@ -158,19 +194,23 @@ def choose_partitions(given: Any, dataset: Dataset, n_workers: int | None, defau
     m = n_workers if n_workers is not None else next(iter(lengths), default)
     choices = [_partition(item, dataset, m) for item in items]
     if labels is not None:
-        choices = [Choice(label, label, one.value) for label, one in zip(labels, choices, strict=True)]
+        choices = [replace(one, name=label, label=label) for label, one in zip(labels, choices, strict=True)]
     return _unlike(choices, items, "partition"), m
 
 
-def _partition(item: Any, dataset: Dataset, m: int) -> Choice:
+def _partition(item: Any, dataset: Dataset, m: int) -> PartitionChoice:
     if isinstance(item, str):
-        label = catalogue.partition_label(item)
-        return Choice(item.strip(), label, lambda seed, rows: catalogue.make_parts(item, dataset, m, seed, rows))
+
+        def named(seed: int, rows: Any, byzantine: Sequence[int]) -> list[Any]:
+            return catalogue.make_parts(item, dataset, m, seed, rows, byzantine)
+
+        by_roles = "among" in catalogue.parse(item, "partition", catalogue.PARTITIONS)[1]
+        return PartitionChoice(item.strip(), catalogue.partition_label(item), named, by_roles)
     if callable(item):
         name = catalogue.name_of(item)
-        return Choice(name, name, lambda seed, rows: _divided(item, dataset, m, seed, rows))
+        return PartitionChoice(name, name, lambda seed, rows, byzantine: _divided(item, dataset, m, seed, rows))
     if _is_parts(item):
-        return Choice("given", "given", lambda seed, rows: item)
+        return PartitionChoice("given", "given", lambda seed, rows, byzantine: item)
     raise TypeError(
         f"partition: expected a name, a function, a list of index arrays, or several; got {type(item).__name__}"
     )

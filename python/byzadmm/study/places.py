@@ -58,7 +58,9 @@ def places_of(result: Result, x: str) -> Array:
         return k
     config = result.config
     per_iteration = 1.0
-    if arrived is None:
+    if "messages" in config:  # on a graph
+        per_iteration = config["messages"]
+    elif arrived is None:
         m = config["n_workers"]
         # Ideal SGD draws among all workers, and excludes the Byzantine ones.
         share = 1 - len(config["byzantine"]) / m if config["algorithm"].get("ideal") else 1.0

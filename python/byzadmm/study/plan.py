@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from byzadmm import catalogue
 from byzadmm._internal.description import describe
@@ -14,10 +16,27 @@ from byzadmm._internal.validation import check_choice, check_int
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.losses.base import Loss
-from byzadmm.study.choices import Choice, choose_algorithms, choose_attacks, choose_numbers, choose_partitions
+from byzadmm.study.choices import (
+    AlgorithmChoice,
+    Choice,
+    PartitionChoice,
+    choose_algorithms,
+    choose_attacks,
+    choose_numbers,
+    choose_partitions,
+)
 from byzadmm.study.extent import make_extent
 from byzadmm.study.held_back import SAMPLES, held_back, remaining
-from byzadmm.training.experiment import DEFAULTS, check_settings
+from byzadmm.study.network import (
+    WITH_A_MASTER,
+    NeedsMaster,
+    check_beside,
+    check_on_graph,
+    choose_graph,
+    graph_words,
+    nodes_of,
+)
+from byzadmm.training.experiment import DEFAULTS, check_byzantine, check_settings
 from byzadmm.training.sampling import Sampling
 
 __all__ = ["AXES", "Cell", "Plan", "load", "make_plan"]
@@ -50,9 +69,9 @@ class Plan:
     axes : dict
         Axis -> its values by name, in order.
     runs : dict
-        Cell -> the arguments of ``simulate``, with "delays" those of ``asynchronous.simulate``, or why it cannot run.
-        Cells that share one dict are one run. A ``loss`` among the arguments may be a function
-        ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
+        Cell -> the arguments of ``simulate``, with "delays" those of ``asynchronous.simulate``, with "graph" those of
+        ``decentralized.simulate``, or why it cannot run. Cells that share one dict are one run. A ``loss`` among the
+        arguments may be a function ``loss(dataset, parts, batch_size=, seed=)`` that makes it.
     settings : dict
         What all runs have in common, for people.
     labels : dict
@@ -89,61 +108,65 @@ def make_plan(
     until: float | None = None,
     arrivals: int | None = None,
     eval_time: float | None = None,
+    graph: Any = None,
+    byzantine: Any = None,
     **settings: Any,
 ) -> Plan:
     """The plan of a comparison; arguments as in :func:`byzadmm.compare`."""
     data = load(dataset)
     _check_loss(loss, data)
-    plain = _plain(settings)
-    fixed = None if n_workers is None else check_int(n_workers, "n_workers", low=1)
+    clock = {"delays": delays, "until": until, "arrivals": arrivals, "eval_time": eval_time}
+    if graph is not None:
+        check_beside(settings | clock | {"validation": validation})
+    plain = _plain(settings, graph is not None)
+    fixed = nodes_of(graph, None if n_workers is None else check_int(n_workers, "n_workers", low=1))
     if data is None or _is_object(loss):  # it has its own samples
         m = check_int(loss.n_workers, "loss.n_workers", low=1)
         if fixed not in (None, m):
-            raise ValueError(f"n_workers: the loss has {m}, got {n_workers}")
+            raise ValueError(f"n_workers: the loss has {m}, got {fixed}")
         given = partition if isinstance(partition, (list, tuple)) else [partition]
         if any(not isinstance(one, str) or one != "iid" for one in given):
             raise ValueError("partition: a loss that is an object has its own; give a function that makes the loss")
-        partitions = [Choice("given", "given", lambda seed, rows: None)]
+        partitions = [PartitionChoice("given", "given", lambda seed, rows, byzantine: None)]
     else:
         partitions, m = choose_partitions(partition, data, fixed, _WORKERS)
-    common = plain | make_extent(
-        m,
-        delays=delays,
-        iterations=iterations,
-        until=until,
-        arrivals=arrivals,
-        eval_every=eval_every,
-        eval_time=eval_time,
-    )
-    algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)))
+    common = plain | make_extent(m, iterations=iterations, eval_every=eval_every, **clock)
+    numbers, attackers = _roles(n_byzantine, byzantine, m, 2 * m // 5 if graph is None else m // 5)
+    network = None if graph is None else choose_graph(graph, m, attackers[max(numbers)])
+    if algorithms is None:
+        algorithms = ("ideal", *(catalogue.PAPER if graph is None else catalogue.ON_GRAPHS))
+    algorithm_choices = choose_algorithms(algorithms, data, functools.cache(lambda: _preset(data)), network)
     attack_choices = choose_attacks(attacks)
-    numbers = choose_numbers(2 * m // 5 if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
     numbered = seeds if isinstance(seeds, Iterable) else range(check_int(seeds, "seeds", low=1))
     seed_list = choose_numbers(numbered, "seeds", low=0, high=2**64 - 1)
     sampled = Sampling(m, common.get("participation", 1.0), 0).count
-    made_for = {(one.name, q): _legal(one, q, m, sampled) for one, q in product(algorithm_choices, numbers)}
-    for (name, _), (made, _) in made_for.items():
-        if delays is None and made is not None and made.schedule == "events":
-            raise ValueError(f"delays: {name} is asynchronous and needs them, such as 'stragglers:0.2,10'")
+    legal = _Legal(m, sampled, network, attackers, delays is not None)
+    places = list(product(algorithm_choices, numbers, attack_choices, partitions))
+    made_for = {(one.name, q, attack.name, part.name): legal(one, q, attack, part) for one, q, attack, part in places}
     if validation is None and not _is_object(loss) and any(one and one.validates for one, _ in made_for.values()):
         validation = SAMPLES
     divided = None if _is_object(loss) else data  # a loss that is an object has its own samples
-    shares = {(one.name, seed): _shares(one, seed, divided, validation) for one, seed in product(partitions, seed_list)}
+
+    @functools.cache
+    def shares(partition: PartitionChoice, seed: int, q: int) -> dict[str, Any]:
+        return _shares(partition, seed, divided, validation, attackers[q])
+
     if data is not None and not _is_object(loss):
         common |= {"loss": ("least-squares" if data.n_classes == 0 else "softmax") if loss is None else loss}
     else:
         common["loss"] = loss
+    common |= {} if network is None else {"graph": network}
+    common |= {} if byzantine is None else {"byzantine": attackers[numbers[0]]}
     runs: dict[Cell, dict[str, Any] | str] = {}
-    for algorithm, q in product(algorithm_choices, numbers):
-        made, illegal = made_for[algorithm.name, q]
-        for one, seed in product(partitions, seed_list):
-            arguments = {"dataset": data, **shares[one.name, seed], "seed": seed, "n_byzantine": q}
-            arguments |= common | {"algorithm": made, "attack": None}
-            for attack in attack_choices:
-                cell = Cell(algorithm.name, attack.name, q, one.name, seed)
-                # An ideal algorithm hears no Byzantine worker: one run for all attacks.
-                alone = made is not None and made.ideal
-                runs[cell] = illegal or (arguments if alone else arguments | {"attack": attack.value})
+    alone: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for (algorithm, q, attack, one), seed in product(places, seed_list):
+        made, illegal = made_for[algorithm.name, q, attack.name, one.name]
+        cell = Cell(algorithm.name, attack.name, q, one.name, seed)
+        arguments = {"dataset": data, **shares(one, seed, q if one.by_roles else numbers[0])}
+        arguments |= {"seed": seed, "n_byzantine": q} | common | {"algorithm": made, "attack": attack.value}
+        if made is not None and made.ideal:  # it hears no Byzantine worker: one run for all attacks
+            arguments = alone.setdefault((id(made), q, one.name, seed), arguments | {"attack": None})
+        runs[cell] = illegal or arguments
     axes: dict[str, list[Any]] = {
         "algorithm": [one.name for one in algorithm_choices],
         "attack": [one.name for one in attack_choices],
@@ -160,30 +183,84 @@ def make_plan(
         title=data.name if data is not None else type(loss).__name__,
         axes=axes,
         runs={cell: runs[cell] for values in product(*axes.values()) for cell in [Cell(*values)]},
-        settings=_shown(data, m, common, {"delays": delays, "validation": validation}),
+        settings=_shown(data, m, common, {"delays": delays, "validation": validation, "graph": graph_words(graph)}),
         labels={axis: {one.name: one.label for one in ones} for axis, ones in chosen.items()},
         kinds={one.name: one.kind for one in algorithm_choices},
         ideal=tuple(dict.fromkeys(cell.algorithm for cell, run in runs.items() if _is_ideal(run))),
     )
 
 
-def _shares(partition: Choice, seed: int, data: Dataset | None, validation: Any) -> dict[str, Any]:
+def _roles(n_byzantine: Any, byzantine: Any, m: int, default: int) -> tuple[list[int], dict[int, list[int]]]:
+    """The numbers of Byzantine workers, and who they are for each of them."""
+    if byzantine is None:
+        numbers = choose_numbers(default if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
+        return numbers, {q: check_byzantine(q, None, m) for q in numbers}
+    named = check_byzantine(0, byzantine, m)
+    numbers = choose_numbers(len(named) if n_byzantine is None else n_byzantine, "n_byzantine", low=0, high=m)
+    if numbers != [len(named)]:
+        raise ValueError(f"byzantine: names {len(named)} workers, but n_byzantine is {', '.join(map(str, numbers))}")
+    return numbers, {len(named): named}
+
+
+def _shares(
+    partition: PartitionChoice, seed: int, data: Dataset | None, validation: Any, byzantine: Sequence[int]
+) -> dict[str, Any]:
     """The samples of the workers, and those of the master if it has any, as arguments of ``simulate``."""
     if validation is None or data is None:
-        return {"parts": partition.value(seed, None)} | ({} if validation is None else {"validation": validation})
-    given = partition.value(seed, None) if partition.name == "given" else None
+        held = {} if validation is None else {"validation": validation}
+        return {"parts": partition.value(seed, None, byzantine)} | held
+    given = partition.value(seed, None, byzantine) if partition.name == "given" else None
     rows = held_back(validation, data, given, seed)
-    return {"parts": partition.value(seed, remaining(data, rows)), "validation": rows}
+    return {"parts": partition.value(seed, remaining(data, rows), byzantine), "validation": rows}
 
 
-def _legal(choice: Choice, q: int, m: int, sampled: int) -> tuple[Algorithm | None, str]:
-    """The algorithm for ``q`` Byzantine ones of ``m`` workers, or why ``sampled`` messages per round are too few."""
-    try:
-        made: Algorithm = choice.value(q)
-        made.check(min(sampled, m - (q if made.ideal else 0)), m)
-    except ValueError as error:
-        return None, str(error)
-    return made, ""
+class _Legal:
+    """The algorithm of a cell, or why it is illegal there; cells that differ in nothing that counts share one.
+
+    An algorithm of another topology than that of the study is an error.
+    """
+
+    def __init__(
+        self, m: int, sampled: int, network: Any, attackers: Mapping[int, Sequence[int]], clocked: bool
+    ) -> None:
+        self.m, self.sampled, self.network, self.attackers, self.clocked = m, sampled, network, attackers, clocked
+        self._made: dict[tuple[Any, ...], tuple[Algorithm | None, str]] = {}
+        self._known: dict[tuple[Any, ...], tuple[Algorithm | None, str]] = {}
+
+    def __call__(
+        self, choice: AlgorithmChoice, q: int, attack: Choice, partition: Choice
+    ) -> tuple[Algorithm | None, str]:
+        make = choice.maker(attack.name, partition.name)
+        if (make, q) not in self._made:
+            self._made[make, q] = self._of_rounds(choice.name, make, q)
+        made, illegal = self._made[make, q]
+        if made is None or self.network is None:
+            return made, illegal
+        key = id(made), q, attack.value is None
+        if key not in self._known:
+            # Nobody forges a message without an attack; an ideal algorithm cuts the Byzantine ones off all the same.
+            acting = [] if attack.value is None and not made.ideal else self.attackers[q]
+            try:
+                check_on_graph(choice.name, made, self.network, acting)
+                self._known[key] = made, ""
+            except NeedsMaster:
+                raise
+            except ValueError as error:
+                self._known[key] = None, str(error)
+        return self._known[key]
+
+    def _of_rounds(self, name: str, make: Callable[[int], Algorithm], q: int) -> tuple[Algorithm | None, str]:
+        """The algorithm for ``q`` Byzantine workers, or why there are too few messages per round."""
+        try:
+            made = make(q)
+            made.check(min(self.sampled, self.m - (q if made.ideal else 0)), self.m)
+        except ValueError as error:
+            return None, str(error)
+        if made.schedule == "events" and not self.clocked and self.network is None:
+            raise ValueError(f"delays: {name} is asynchronous and needs them, such as 'stragglers:0.2,10'")
+        if made.schedule == "graph" and self.network is None:
+            raise ValueError(f"graph: {name} is decentralized and needs one, such as 'ring:k=2'")
+        return made, ""
 
 
 def load(dataset: Any) -> Dataset | None:
@@ -209,14 +286,17 @@ def _is_object(loss: Any) -> bool:
     return not isinstance(loss, type) and isinstance(loss, Loss)  # a class has the members too, and makes a loss
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(settings: Mapping[str, Any], on_graph: bool) -> dict[str, Any]:
     """Settings of ``simulate`` for all runs, the plain ones checked here: they would fail in every cell."""
-    for name in ("dataset", "parts", "algorithm", "attack", "byzantine", "seed", "checkpoint", "progress", "updates"):
+    for name in ("dataset", "parts", "algorithm", "attack", "seed", "checkpoint", "progress", "updates"):
         if name in settings:
             raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
-    checked = check_settings(**{name: value for name, value in settings.items() if name in DEFAULTS})
+    if on_graph:
+        settings = {name: value for name, value in settings.items() if name not in WITH_A_MASTER}
+    each = {name for name in ("rho",) if on_graph and np.ndim(settings.get(name, 0))}  # one for each node
+    checked = check_settings(**{name: settings[name] for name in DEFAULTS if name in settings and name not in each})
     checked["dtype"] = str(checked["dtype"])
-    return {name: checked.get(name, value) for name, value in settings.items()}
+    return {name: value if name in each else checked.get(name, value) for name, value in settings.items()}
 
 
 def _preset(data: Dataset | None) -> catalogue.Preset:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from byzadmm import asynchronous
+from byzadmm import asynchronous, decentralized
 from byzadmm._internal.atomic_files import prepare, prepare_folder
 from byzadmm._internal.validation import check_int
 from byzadmm.catalogue import LOSSES, located
@@ -144,8 +144,7 @@ def _task(
             given["on_evaluation"] = lambda k, metrics: on_evaluation(k, {**metrics, **cell._asdict()})
         if folder is not None:
             given["checkpoint"] = folder.state(arguments)
-        train = asynchronous.simulate if "delays" in given else simulate
-        result = train(given.pop("dataset"), given.pop("parts"), **given)
+        result = _simulator(given)(given.pop("dataset"), given.pop("parts"), **given)
         if not models:
             result.x = None
         if folder is not None:
@@ -153,6 +152,13 @@ def _task(
         return result
 
     return Task(run, progress_of(arguments)[0])
+
+
+def _simulator(arguments: Mapping[str, Any]) -> Callable[..., Result]:
+    """Who carries out a run with these arguments."""
+    if "graph" in arguments:
+        return decentralized.simulate
+    return asynchronous.simulate if "delays" in arguments else simulate
 
 
 def make_loss(arguments: Mapping[str, Any]) -> Any:

@@ -21,6 +21,8 @@ from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
+from byzadmm.decentralized import degree_steps
+from byzadmm.decentralized.base import shared_out
 from byzadmm.study.boxes import measure, merge
 from byzadmm.study.plan import Cell, Plan
 from byzadmm.study.run import carry_out, make_loss
@@ -78,6 +80,7 @@ def tuned(
     common = next(iter(bases.values()))
     if not isinstance(common["dataset"], Dataset) or common["parts"] is None:
         raise ValueError("tune: needs a data set of which samples can be set aside, and a loss made of it")
+    graph = common.get("graph")
     data, kept = _split(common["dataset"], seed)
     held = {"validation": _restricted([common["validation"]], kept)[0]} if "validation" in common else {}
     common = {
@@ -99,7 +102,7 @@ def tuned(
         runs = {
             Cell(label, attack, 0, "validation", seed): bases[name]
             | common
-            | {"algorithm": tried(bases[name]["algorithm"], trial, m)}
+            | {"algorithm": tried(bases[name]["algorithm"], trial, m, graph)}
             for label, (name, trial) in trials.items()
         }
         axes = {axis: list(dict.fromkeys(getattr(cell, axis) for cell in runs)) for axis in plan.axes}
@@ -121,7 +124,7 @@ def tuned(
         if isinstance(run, str) or cell.algorithm not in best:
             return run
         if id(run) not in changed:  # cells that share a run still do
-            changed[id(run)] = run | {"algorithm": tried(run["algorithm"], best[cell.algorithm], m)}
+            changed[id(run)] = run | {"algorithm": tried(run["algorithm"], best[cell.algorithm], m, graph)}
         return changed[id(run)]
 
     return replace(plan, runs={cell: found(cell, run) for cell, run in plan.runs.items()}), best
@@ -269,9 +272,11 @@ def step_settings(trial: Trial, n_workers: int) -> dict[str, dict[str, list[floa
     }
 
 
-def tried(algorithm: Algorithm, trial: Trial, n_workers: int) -> Algorithm:
+def tried(algorithm: Algorithm, trial: Trial, n_workers: int, graph: Any = None) -> Algorithm:
     """The algorithm with the parameters of a trial."""
     given: dict[str, Any] = {key: value for key, value in trial.items() if key in ("lam", "beta")}
+    if graph is not None and "slope" in trial:
+        return algorithm.changed(**given, step=degree_steps(graph, trial["beta"], trial["slope"]))
     for key, step in step_settings(trial, n_workers).items():
         [(name, numbers)] = step.items()
         given[key] = getattr(steps, name)(*numbers)
@@ -280,7 +285,7 @@ def tried(algorithm: Algorithm, trial: Trial, n_workers: int) -> Algorithm:
 
 def _searched(algorithm: Algorithm) -> tuple[str, ...]:
     """What a search varies for this algorithm; nothing for one that the catalogue does not have."""
-    entries = catalogue.algorithms().values()
+    entries = (*catalogue.algorithms().values(), *catalogue.decentralized().values())
     return next((entry.tuned for entry in entries if entry.kind is type(algorithm)), ())
 
 
@@ -310,12 +315,21 @@ def _ranges(
         return dict(given)
     arguments = next(iter(bases.values())) | common
     data: Dataset = arguments["dataset"]
-    if data.n_classes == 0:
-        return merge(catalogue.preset_for(data).ranges(), given)
-    loss = make_loss(arguments)
-    if not hasattr(loss, "samples"):
-        return merge(catalogue.preset_for(data).ranges(), given)
-    return merge(measure(loss).ranges(), given)
+    loss = None if data.n_classes == 0 else make_loss(arguments)
+    plain = not hasattr(loss, "samples")
+    found: Mapping[str, Any] = catalogue.preset_for(data).ranges() if plain else measure(loss).ranges()
+    return merge(found if arguments.get("graph") is None else _shared(found, arguments["graph"]), given)
+
+
+def _shared(ranges: Mapping[str, Any], graph: Any) -> dict[str, Any]:
+    """Ranges of a master's links, shared out among those of a graph as :meth:`DADMM.for_dataset` does it."""
+
+    def factor(name: str) -> float:
+        over, _, under = name.partition("/")
+        share = {each: shared_out(1.0, graph) if each in ("lam", "beta") else 1.0 for each in (over, under)}
+        return share[over] / share[under]
+
+    return {name: tuple(float(f"{end * factor(name):.3g}") for end in ends) for name, ends in ranges.items()}
 
 
 def _checked_ranges(given: Any) -> dict[str, tuple[float, float]]:

@@ -29,7 +29,10 @@ _KEPT = ("title", "axes", "settings", "labels", "kinds", "when", "seconds", "tun
 _PLURALS = dict(zip(AXES, ("algorithms", "attacks", "numbers of attackers", "partitions", "seeds"), strict=True))
 
 #: Curves of which more is better; of all others less is.
-HIGHER = ("accuracy", "r2", "f1", "auc", "precision", "recall")
+HIGHER = ("accuracy", "worst_accuracy", "r2", "f1", "auc", "precision", "recall")
+
+#: Curves about the models of workers or nodes, not about how well they do.
+SPREADS = ("consensus_gap", "consensus_variance", "consensus_error", "distance")
 
 
 class Missing(NamedTuple):
@@ -131,7 +134,7 @@ class Study:
         found = self.metrics() or ["accuracy"]
         if given is not None:
             return check_choice(given, "metric", found)
-        own = [name for name in found if name not in ("consensus_gap", "distance")]
+        own = [name for name in found if name not in SPREADS]
         return next((name for name in ("accuracy", "test_loss", "loss", *own) if name in found), found[0])
 
     def final(self, cell: Cell, metric: str | None = None) -> float:
@@ -154,7 +157,7 @@ class Study:
 
         ``status`` is "done", or one of :class:`Missing` with its ``reason``. ``final_accuracy`` is the mean over the
         last fifth of the run; "accuracy", "loss" and so on are the values at its end. In a study with delays "time" and
-        "arrivals" are simulated time and messages received at its end.
+        "arrivals" are simulated time and messages received at its end; in one on a graph "graph" says which.
         """
         names = self.metrics()
         clocked = any(result.time is not None for result in self.results.values())
@@ -166,6 +169,8 @@ class Study:
             for name in names:
                 curve = None if result is None else result.metrics.get(name)
                 row.setdefault(name, float("nan") if curve is None else float(curve[-1]))  # no axis by a curve's name
+            if "graph" in self.settings:
+                row["graph"] = self.settings["graph"]
             row["iterations"] = 0 if result is None else int(result.iterations[-1])
             if clocked:
                 row["time"] = float("nan") if result is None or result.time is None else float(result.time[-1])

@@ -42,7 +42,7 @@ class History:
                 found["consensus_gap"] = float(np.mean([_distance(state["x"][i], x0) for i in self._regular]))
             if self.run.optimum is not None:
                 found["distance"] = _distance(x0, self.run.optimum)
-        for name in found.keys() - self.curves.keys():
+        for name in [name for name in found if name not in self.curves]:
             self.curves[name] = [np.nan] * len(self.iterations)
         self.iterations.append(done)
         for name, values in self.curves.items():
