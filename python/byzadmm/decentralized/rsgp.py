@@ -41,7 +41,7 @@ class RSGP(DecentralizedAlgorithm):
         s_i = w_i - a (g_i(x_i) + rho x_i)
 
     over itself and its neighbors; ``x_i`` is its model, ``s_i`` what it sends. Nodes also publish ``w_j``, so that
-    ``d_j = (w_j - s_j) / a`` is the gradient that j claims to have used. The score of neighbor j at node i is the sum
+    ``d_j = (w_j - s_j) / a`` is the gradient that j claims to have used. The score of neighbor j at node i is the mean
     of ``||d_j - median||`` over a window of rounds, the median taken by coordinates over the neighbors of i. One whose
     score is above ``c`` times the median score in two windows running is cut: neither of the two hears the other again,
     and both divide by one link less.
@@ -105,7 +105,8 @@ class RSGP(DecentralizedAlgorithm):
             "w": x.copy(),
             "y": np.ones(nodes.m),
             "step": np.ones(nodes.m),  # of the last round; before the first, s_i = w_i
-            "score": np.zeros(count),
+            "score": np.zeros(count),  # of this window, as a sum over the rounds in which there was a message
+            "heard": np.zeros(count, np.int64),
             "rounding": np.zeros(nodes.m),
             "strikes": np.zeros(count, np.int64),
         }
@@ -139,15 +140,15 @@ class RSGP(DecentralizedAlgorithm):
 
     def _judge(self, nodes: Nodes, state: State) -> None:
         """At the end of a window: strikes for the neighbors whose scores are too high."""
-        there = ~_closed(nodes, state)
+        there = (state["heard"] > 0) & ~_closed(nodes, state)
         for i in range(nodes.m):
             here = _to(nodes, i, there)
             if len(here):
-                score = state["score"][here]
+                score = state["score"][here] / state["heard"][here]
                 high = score > self.c * np.median(score) + state["rounding"][i]
                 state["strikes"][here] = np.where(high, state["strikes"][here] + 1, 0)
-        state["score"][:] = 0
-        state["rounding"][:] = 0
+        for name in ("score", "heard", "rounding"):
+            state[name][:] = 0
 
 
 def _to(nodes: Nodes, i: int, chosen: Any) -> Array:
@@ -193,7 +194,8 @@ def _add_scores(nodes: Nodes, state: State, mail: Mail, heard: Array) -> None:
         center = np.empty(rows.shape[1])
         _core.median(rows, center, "mid", None, nodes.threads)
         state["score"][here] += lengths(rows, center)
-        state["rounding"][i] += rounding[senders[here]].max()
+        state["heard"][here] += 1
+        state["rounding"][i] = max(state["rounding"][i], rounding[senders[here]].max())
 
 
 def _gradients(nodes: Nodes, state: State, mail: Mail, heard: Array) -> Array:
