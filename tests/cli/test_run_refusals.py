@@ -61,7 +61,7 @@ import pytest
         (["--partition", "even"], "partition: expected one of iid, by-label, dirichlet, gamma-similarity; got 'even'"),
         (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
         (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 10 (per_label=1 times 10"),
-        (["--scale", "huge"], "scale: expected one of raw, unit, standard; got 'huge'"),
+        (["--scale", "huge"], "scale: expected one of raw, unit, standard, symmetric; got 'huge'"),
         (["--dtype", "float16"], "dtype: expected float32 or float64, got 'float16'"),
         (["--out", "a.npz"], "out: expected one algorithm, got 5; choose it with --algorithm"),
         (["--algorithm", "admm", "--out", "a.txt"], "out: expected a name ending in .npz; got 'a.txt'"),

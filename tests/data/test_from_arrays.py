@@ -141,6 +141,16 @@ def test_test_values_far_beyond_training_stay_finite(dtype: Any) -> None:
     assert not standard[:, -1].any()
 
 
+def test_scale_symmetric_has_one_range_for_all_columns() -> None:
+    x, test = np.array([[0, 51], [102, 255]], np.uint8), np.array([[0, 255]], np.uint8)
+    data = datasets.from_arrays(x, [0, 1], test, [0], scale="symmetric")
+    assert data.train_x == pytest.approx(np.array([[-1, -0.6], [-0.2, 1]]), abs=1e-7)
+    assert (data.train_x.dtype, data.test_x.tolist(), data.scale) == (np.float32, [[-1, 1]], 1.0)
+    far = datasets.from_arrays([[-1e308], [1e308]], [0, 1], [[-1.7e308], [1.7e308]], [0, 1], scale="symmetric")
+    assert far.train_x.tolist() == far.test_x.tolist() == [[-1], [1]]
+    assert not datasets.from_arrays(x * 0 + 7, [0, 1], test, [0], scale="symmetric").train_x.any()
+
+
 def test_scale_standard_keeps_a_constant_column_at_zero() -> None:
     x = np.full((1000, 1), 0.1)  # its computed deviation is not exactly 0
     y = np.zeros(1000, int)

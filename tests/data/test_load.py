@@ -92,7 +92,7 @@ def test_synthetic_training_set_does_not_depend_on_test_size() -> None:
         ),
         ({"name": 3}, TypeError, "name: expected a string, got int"),
         ({"data_dir": 3}, TypeError, "data_dir: expected a path, got int"),
-        ({"scale": "log"}, ValueError, "scale: expected one of raw, unit, standard; got 'log'"),
+        ({"scale": "log"}, ValueError, "scale: expected one of raw, unit, standard, symmetric; got 'log'"),
         ({"scale": 0}, ValueError, "scale: expected a finite number > 0.0, got 0.0"),
         ({"scale": float("nan")}, ValueError, "scale: expected a finite number > 0.0, got nan"),
         ({"scale": [1]}, TypeError, "scale: expected a real number, got list"),

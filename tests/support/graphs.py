@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byzadmm import algorithms, decentralized, graphs, losses, steps
-from byzadmm.decentralized import DADMM, DRSA, DSGD, UBAR, ByRDiE
+from byzadmm.decentralized import DADMM, DRSA, DSGD, RSGP, UBAR, ByRDiE
 from byzadmm.decentralized.experiment import GraphExperiment, rounds
 from byzadmm.decentralized.network import Nodes
 from support.runs import Array, M, Q
@@ -29,6 +29,7 @@ DECENTRALIZED: dict[str, decentralized.DecentralizedAlgorithm] = {
     "drsa": DRSA(lam=0.05, step=_STEP),
     "dadmm": DADMM(lam=0.05, beta=0.3, step=_STEP),
     "ubar": UBAR(rho=0.5, step=_STEP),
+    "rsgp": RSGP(step=_STEP, window=2),
 }
 
 

@@ -70,6 +70,40 @@ def test_attacks_on_one_receiver_by_hand() -> None:
     assert attacks.Isolation()(MESSAGES, weights=weights, **given)[0] == pytest.approx([21.5, 45.0])
 
 
+def test_attacks_on_a_neighborhood_by_hand() -> None:
+    """Workers 1 and 3 attack; node 0 hears 1, 2, 3 and 4, the others on a graph are no neighbors of it."""
+    rows = np.vstack([MESSAGES, [[9.0, 6.0], [100.0, 100.0]]])
+    given: dict[str, Any] = {"byzantine": [1, 3], "receiver": 0, "weights": [0.2, 0.2, 0.2, 0.2, 0.2, 0.0]}
+    alone = {"byzantine": [1, 3], "receiver": 5, "weights": [0.0, 0.4, 0.0, 0.0, 0.0, 0.6]}
+    ample = {"byzantine": [1], "receiver": 0, "weights": [0.5, 0.5, 0.0, 0.0, 0.0, 0.0]}
+    everybody = {"byzantine": [3]}  # with a master: rows 0, 1, 2, and mean (3, 4/3)
+    cases: list[tuple[attacks.Attack, dict[str, Any], Any]] = [
+        (attacks.LocalGaussian(std=0.0), given, [7.0, 6.0]),
+        (attacks.LocalSignFlip(), given, [-5.0, -14 / 3]),  # rows 0, 2 and 4
+        (attacks.LocalSignFlip(scale=-3.0), alone, [-300.0, -300.0]),
+        (attacks.LocalDuplicate(), alone, [100.0, 100.0]),
+        (attacks.LocalALIE(z=0.5), given, [7.0 + 0.5 * 8**0.5, 6.0]),  # deviation of the sample 5, 9
+        (attacks.LocalALIE(z=9.0), ample, [1.0, 2.0]),  # of one message there is none
+        (attacks.LocalGaussian(std=0.0), everybody, [3.0, 4 / 3]),
+        (attacks.LocalSignFlip(), everybody, [-3.0, -4 / 3]),
+    ]
+    for attack, about, expected in cases:
+        messages = MESSAGES if about is everybody else rows
+        made = attack(messages, **about)
+        assert made == pytest.approx(np.array([expected] * len(about["byzantine"]))), attack
+    # Four neighbors, one or two of them Byzantine: Phi^-1(3/4), Phi^-1(1/2); none but attackers left: capped.
+    assert attacks.LocalALIE.strength(4, 1) == pytest.approx(NormalDist().inv_cdf(0.75))
+    assert [attacks.LocalALIE.strength(10, b) for b in (1, 2)] == pytest.approx([0.2533471, 0.5244005])
+    assert attacks.LocalALIE.strength(2, 1) == NormalDist().inv_cdf(1 - 1e-9)
+    # Drawn anew for each receiver and round, one for all attackers; noise is each attacker's own.
+    copied = [attacks.LocalDuplicate()(rows, rng=np.random.default_rng(i), **given) for i in range(20)]
+    assert {tuple(made[0]) for made in copied} == {(5.0, 6.0), (9.0, 6.0)}
+    assert all(made[0].tolist() == made[1].tolist() for made in copied)
+    noisy = attacks.LocalGaussian(std=2.0)(np.zeros((4, 4000)), byzantine=[2, 3])
+    assert noisy.std() == pytest.approx(2.0, rel=0.05)
+    assert not np.any(noisy[0] == noisy[1])
+
+
 def test_index_dependent_attacks() -> None:
     small = [forged(attacks.SmallValue(0.5), k)[0, 0] - 10 for k in range(4)]
     np.testing.assert_allclose(small, [-0.5, -0.25, -0.5 / 6, -0.5 / 12], rtol=1e-12)

@@ -31,13 +31,14 @@ nodes that are no neighbors. ``view = "neighbors"``: the rows of nodes that are 
 attacker where there is no receiver, are NaN.
 """
 
-from byzadmm.attacks import collusion, fang, mimic, per_receiver, simple, worst_case
+from byzadmm.attacks import collusion, fang, mimic, neighborhood, per_receiver, simple, worst_case
 from byzadmm.attacks.base import HONEST as HONEST
 from byzadmm.attacks.base import REGISTRY, Attack, Searched
 from byzadmm.attacks.base import Spec as Spec
 from byzadmm.attacks.collusion import *  # noqa: F403
 from byzadmm.attacks.fang import *  # noqa: F403
 from byzadmm.attacks.mimic import *  # noqa: F403
+from byzadmm.attacks.neighborhood import *  # noqa: F403
 from byzadmm.attacks.per_receiver import *  # noqa: F403
 from byzadmm.attacks.simple import *  # noqa: F403
 from byzadmm.attacks.worst_case import *  # noqa: F403
@@ -47,5 +48,6 @@ __all__ += simple.__all__
 __all__ += collusion.__all__
 __all__ += fang.__all__
 __all__ += mimic.__all__
+__all__ += neighborhood.__all__
 __all__ += per_receiver.__all__
 __all__ += worst_case.__all__

@@ -46,7 +46,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--delays", metavar="NAME", help="time that workers take: stragglers:0.2,10; see `byzadmm list delays` (rounds)"
     )
-    what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard")
+    what.add_argument("--scale", help="a factor of every feature, or raw, unit, standard, symmetric")
     what.add_argument("--seed", type=int, default=seed, metavar="N", help=f"seed of partition and run ({seed})")
     what.add_argument("--data-dir", metavar="DIR", help="look for data here first")
     how = parser.add_argument_group("training (defaults suit the data set)")

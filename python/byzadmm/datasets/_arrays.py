@@ -39,7 +39,7 @@ def from_arrays(
     """Make a `Dataset` from arrays, lists, pandas frames and series, or tensors in host memory.
 
     The value a learner sees is ``scale * x``, or the columns brought to 0..1 (``"unit"``) or to mean 0 and deviation 1
-    (``"standard"``) by training statistics.
+    (``"standard"``), or all of them together to -1..1 (``"symmetric"``), by training statistics.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def from_arrays(
         The training set decides.
     n_classes : int, optional
         Default: the largest label plus one.
-    scale : float or {"raw", "unit", "standard"}
+    scale : float or {"raw", "unit", "standard", "symmetric"}
         See above; ``"raw"`` is 1.0.
     name : str
         Shown in results.

@@ -62,7 +62,8 @@ def load(
     """Load a data set by name, from the package, from disk, or by a verified download.
 
     The value a learner sees is ``scale * x``, or the columns brought to 0..1 (``"unit"``) or to mean 0 and deviation 1
-    (``"standard"``) by training statistics. A column constant in training becomes 0; ``"unit"`` clips the test values.
+    (``"standard"``), or all of them together to -1..1 (``"symmetric"``), by training statistics. A column constant in
+    training becomes 0 under the first two; ``"unit"`` and ``"symmetric"`` clip the test values.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def load(
         ``digits`` is inside the package; ``synthetic`` is generated.
     data_dir : path, optional
         Folder to look in first; then ``$BYZADMM_DATA`` and the user's cache.
-    scale : float or {"raw", "unit", "standard"}, optional
+    scale : float or {"raw", "unit", "standard", "symmetric"}, optional
         Default: 1/255 for images (1/16 for digits), ``"standard"`` for covtype, 1.0 for synthetic. A number or
-        ``"raw"`` leaves the arrays as they are; the other two make them float32.
+        ``"raw"`` leaves the arrays as they are; the others make them float32.
     **options : int
         For ``synthetic`` only: ``n_train=2000, n_test=500, n_features=20, n_classes=10, seed=0``.
 
@@ -141,7 +142,7 @@ def from_libsvm(
         Share of the rows that go to the test set, between 0 and 1.
     seed : int
         Seed of the split.
-    scale : float or {"raw", "unit", "standard"}
+    scale : float or {"raw", "unit", "standard", "symmetric"}
         As in `load`.
     task : {"classification", "regression"}, optional
         ``"regression"`` takes whole numbers as real targets, ``"classification"`` refuses fractions, and takes more

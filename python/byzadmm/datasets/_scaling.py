@@ -15,7 +15,7 @@ __all__ = ["Scale", "check_scale", "scaled"]
 Array = npt.NDArray[Any]
 Scale = float | str
 
-_SCALES = ("raw", "unit", "standard")
+_SCALES = ("raw", "unit", "standard", "symmetric")
 _BLOCK = 1 << 15  # rows converted at a time: the float64 temporaries stay small beside the data
 _USUAL_EXPONENT = 400  # squares of differences between float64 values of such sizes neither overflow nor vanish
 _FAR = 1e200  # in units of a column, far enough to be beyond float32 when scaled
@@ -23,7 +23,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_scale(scale: Any) -> Scale:
-    """Return ``scale`` if it is a positive number or one of the three words."""
+    """Return ``scale`` if it is a positive number or one of the words."""
     if isinstance(scale, str):
         return check_choice(scale, "scale", _SCALES)
     return check_real(scale, "scale", low=0.0, strict=True)
@@ -31,11 +31,16 @@ def check_scale(scale: Any) -> Scale:
 
 def scaled(train_x: Array, test_x: Array, scale: Scale) -> tuple[Array, Array, float]:
     """Return both sets at a checked ``scale``, and the factor that is left for the learner."""
-    if scale not in ("unit", "standard"):
+    if scale == "raw" or not isinstance(scale, str):
         return train_x, test_x, scale if isinstance(scale, float) else 1.0
-    columns = _Columns(train_x)
-    center, spread = columns.moments(train_x) if scale == "standard" else (0.0, columns.spread)
-    bounds = (0.0, 1.0) if scale == "unit" else (-_LARGEST, _LARGEST)
+    columns = _Columns(train_x.reshape(-1, 1) if scale == "symmetric" else train_x)  # all columns as one
+    center: Array | float
+    if scale == "standard":
+        (center, spread), bounds = columns.moments(train_x), (-_LARGEST, _LARGEST)
+    elif scale == "symmetric":
+        center, spread, bounds = columns.spread / 2, columns.spread / 2, (-1.0, 1.0)
+    else:
+        center, spread, bounds = 0.0, columns.spread, (0.0, 1.0)
     return columns.scaled(train_x, center, spread, bounds), columns.scaled(test_x, center, spread, bounds), 1.0
 
 

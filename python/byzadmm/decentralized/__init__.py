@@ -10,6 +10,7 @@ from byzadmm.decentralized.consensus import consensus
 from byzadmm.decentralized.dadmm import DADMM, degree_steps
 from byzadmm.decentralized.drsa import DRSA
 from byzadmm.decentralized.dsgd import DSGD
+from byzadmm.decentralized.rsgp import RSGP
 from byzadmm.decentralized.rules import (
     FABA,
     IOS,
@@ -33,6 +34,7 @@ __all__ = [
     "FABA",
     "IOS",
     "NNA",
+    "RSGP",
     "RULES",
     "UBAR",
     "WMSR",

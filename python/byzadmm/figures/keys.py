@@ -62,7 +62,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             check_factor,
             None,
             "number or string",
-            "> 0, raw, unit, standard",
+            "> 0, raw, unit, standard, symmetric",
             "factor of every feature, or how to scale them",
             "that of the data set",
             '"standard"',
