@@ -52,8 +52,8 @@ def test_versions_agree(root: Path) -> None:
 def test_headers_and_cmake_package_are_installed() -> None:
     include = Path(byzadmm.get_include())
     assert (include / "byzadmm" / "median.hpp").is_file()
-    assert (include.parent / "cmake" / "byzadmmConfig.cmake").is_file()
-    assert (include.parent / "cmake" / "byzadmmConfigVersion.cmake").is_file()
+    for name in ("byzadmmConfig.cmake", "byzadmmConfigVersion.cmake"):
+        assert Path(byzadmm.get_cmake_dir(), name).is_file()
     assert Path(byzadmm.__file__).with_name("py.typed").is_file()
 
 

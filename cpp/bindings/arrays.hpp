@@ -88,20 +88,11 @@ SamplesAs<T> samples_of(const py::array& x) {
   });
 }
 
-/// Pointers to the rows of a C-ordered (n, d) array; n may be 0.
+/// The rows of a C-ordered (n, d) array; n may be 0.
 template <class T>
-class MatrixRows {
- public:
-  MatrixRows(const py::array& a, const char* name) : d_(a.ndim() == 2 ? a.shape(1) : 0) {
-    require_dims(a, name, 2);
-    const T* data = require<T>(a, name, shape_of(a));
-    for (index_t i = 0; i < a.shape(0); ++i) row_.push_back(data + i * d_);
-  }
-  Rows<T> view() const { return {row_.data(), static_cast<index_t>(row_.size()), d_}; }
-
- private:
-  std::vector<const T*> row_;
-  index_t d_;
-};
+MatrixRows<T> matrix_rows(const py::array& a, const char* name) {
+  require_dims(a, name, 2);
+  return {require<T>(a, name, shape_of(a)), a.shape(0), a.shape(1)};
+}
 
 }  // namespace byzadmm::bindings

@@ -206,7 +206,7 @@ void bind_steps(py::module_& m) {
          double rho, int threads) {
         dispatch_float(eta, "eta", [&](auto tag) {
           using T = decltype(tag);
-          const MatrixRows<T> e_(eta, "eta"), p_(eta_prev, "eta_prev");
+          const auto e_ = matrix_rows<T>(eta, "eta"), p_ = matrix_rows<T>(eta_prev, "eta_prev");
           const index_t n = eta.shape(0), d = eta.shape(1);
           require<T>(eta_prev, "eta_prev", {n, d});
           const T* x0_ = require<T>(x0, "x0", {d});
@@ -264,7 +264,7 @@ void bind_steps(py::module_& m) {
          int threads) {
         dispatch_float(messages, "messages", [&](auto tag) {
           using T = decltype(tag);
-          const MatrixRows<T> sent(messages, "messages");
+          const auto sent = matrix_rows<T>(messages, "messages");
           const index_t d = messages.shape(1);
           const T* x0_ = require<T>(x0, "x0", {d});
           T* to = require_out<T>(out, "out", {d});

@@ -125,7 +125,7 @@ void bind_attacks(py::module_& m) {
          const std::optional<std::vector<index_t>>& others) {
         dispatch_float(honest, "honest", [&](auto tag) {
           using T = decltype(tag);
-          const MatrixRows<T> all(honest, "honest");
+          const auto all = matrix_rows<T>(honest, "honest");
           const index_t n = honest.shape(0), d = honest.shape(1), q = static_cast<index_t>(byzantine.size());
           std::vector<char> is_byzantine(static_cast<std::size_t>(n));
           const auto mark = [&](const std::vector<index_t>& attackers, const char* name) {
@@ -162,7 +162,7 @@ void bind_messages(py::module_& m) {
       [](const py::array& messages, double bound) {
         return dispatch_float(messages, "messages", [&](auto tag) {
           using T = decltype(tag);
-          const MatrixRows<T> rows(messages, "messages");
+          const auto rows = matrix_rows<T>(messages, "messages");
           const auto count = static_cast<std::size_t>(messages.shape(0));
           const std::unique_ptr<bool[]> good(new bool[count]);
           const Unlocked unlocked;

@@ -147,20 +147,14 @@ void test_steps() {
     byzadmm::rsa_worker_step<T>(x.get(), g.get(), x0.get(), alpha_t, lam_t, out.get(), m, d, 3);
     compare(out, "rsa_worker_step",
             [&](index_t e) { return at(x, e) - alpha * (at(g, e) + lam * sign(at(x, e) - at(x0, e % d))); });
-    const auto rows = [&](const Buffer<T>& b) {
-      std::vector<const T*> row;
-      for (index_t i = 0; i < m; ++i) row.push_back(b.get() + i * d);
-      return row;
-    };
-    const auto eta_rows = rows(eta), prev_rows = rows(prev), x_rows = rows(x);
-    byzadmm::admm_master_step<T>(x0.get(), {eta_rows.data(), m, d}, {prev_rows.data(), m, d}, alpha, rho, master.get(),
-                                 3);
+    const MatrixRows<T> eta_rows(eta.get(), m, d), prev_rows(prev.get(), m, d), x_rows(x.get(), m, d);
+    byzadmm::admm_master_step<T>(x0.get(), eta_rows, prev_rows, alpha, rho, master.get(), 3);
     compare(master, "admm_master_step", [&](index_t j) {
       double pull = 0;
       for (index_t i = 0; i < m; ++i) pull += 2 * at(eta, i * d + j) - at(prev, i * d + j);
       return at(x0, j) - alpha * (rho * at(x0, j) - pull);
     });
-    byzadmm::rsa_master_step<T>(x0.get(), {x_rows.data(), m, d}, alpha, lam, rho, master.get(), 3);
+    byzadmm::rsa_master_step<T>(x0.get(), x_rows, alpha, lam, rho, master.get(), 3);
     compare(master, "rsa_master_step", [&](index_t j) {
       double pull = 0;
       for (index_t i = 0; i < m; ++i) pull += sign(at(x, i * d + j) - at(x0, j));

@@ -159,6 +159,22 @@ void test_choices() {
     }
 }
 
+/// Rows on a line, in a matrix with a gap behind each row: the one in the middle of the close ones, whatever the far
+/// and the broken one are.
+template <class T>
+void test_krum_of_rows() {
+  const T place[] = {1, T(1.25), T(0.75), T(1.5), 0, 0, T(0.5)};
+  const T far[][2] = {{50, kNaN<T>}, {kInf<T>, std::numeric_limits<T>::max()}, {T(1e30), -kInf<T>}};
+  for (const index_t d : {1, 2, 19})
+    for (const auto& pair : far) {
+      Buffer<T> matrix(7 * (d + 3));
+      for (index_t i = 0; i < 7; ++i)
+        for (index_t j = 0; j < d + 3; ++j)
+          matrix[i * (d + 3) + j] = j >= d ? kNaN<T> : i == 4 ? pair[0] : i == 5 ? pair[1] : place[i];
+      check(krum<T>(MatrixRows<T>(matrix.get(), 7, d, d + 3), 2, 2) == 0, "krum " + name_of<T>());
+    }
+}
+
 template <class T>
 void test_means_of_some() {
   for (const index_t n : {1, 3, 4, 9, 21})
@@ -269,6 +285,8 @@ void test_selection() {
   test_choices();
   test_distances<float>();
   test_distances<double>();
+  test_krum_of_rows<float>();
+  test_krum_of_rows<double>();
   test_any_magnitude<float>();
   test_any_magnitude<double>();
   test_means_of_some<float>();

@@ -72,6 +72,7 @@ __all__ = [
     "delays",
     "filters",
     "flatten",
+    "get_cmake_dir",
     "get_include",
     "graphs",
     "kernels",
@@ -88,7 +89,16 @@ __all__ += aggregate.__all__
 
 
 def get_include() -> str:
-    """The folder with the C++ headers, for ``-I``; the CMake package is in ``cmake`` beside it."""
+    """The folder with the C++ headers, for ``-I``."""
+    return _installed("include")
+
+
+def get_cmake_dir() -> str:
+    """The folder with the CMake package, for ``-Dbyzadmm_DIR=``."""
+    return _installed("cmake")
+
+
+def _installed(name: str) -> str:
     # Two folders in an editable install: the sources, and what was built from them.
-    folders = [Path(folder, "include") for folder in __path__]  # noqa: F405
+    folders = [Path(folder, name) for folder in __path__]  # noqa: F405
     return str(next((folder for folder in folders if folder.is_dir()), folders[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,8 +13,6 @@ from pathlib import Path
 import pytest
 
 import byzadmm
-
-pytestmark = pytest.mark.slow
 
 SOURCE = """
 #include <cstdio>
@@ -29,26 +28,11 @@ int main() {
 }
 """
 
-PROJECT = """
-cmake_minimum_required(VERSION 3.18)
-project(consumer LANGUAGES CXX)
-find_package(byzadmm {version} CONFIG REQUIRED)
-add_executable(consumer main.cpp)
-target_link_libraries(consumer PRIVATE byzadmm::byzadmm)
-"""
-
 
 def run(*command: str | Path) -> str:
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "main.cpp").write_text(SOURCE, "utf-8")
-    (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(version=byzadmm.__version__), "utf-8")
-    return tmp_path
 
 
 @pytest.fixture
@@ -61,24 +45,42 @@ def cmake(monkeypatch: pytest.MonkeyPatch) -> str:
     return found
 
 
-def test_cmake_project_finds_the_package(project: Path, cmake: str) -> None:
-    config = Path(byzadmm.get_include()).parent / "cmake"
-    run(cmake, "-S", project, "-B", project / "build", f"-Dbyzadmm_DIR={config}")
-    run(cmake, "--build", project / "build")
-    assert run(project / "build" / "consumer").split() == ["2", "8", "2", "0"]
+@pytest.mark.slow
+def test_the_example_is_built_as_printed_and_prints_what_the_page_says(root: Path, tmp_path: Path, cmake: str) -> None:
+    page = (root / "docs" / "cpp.md").read_text("utf-8")
+    printed = dict(re.findall(r"^```(cpp|cmake|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    for language, name in (("cpp", "main.cpp"), ("cmake", "CMakeLists.txt")):
+        assert printed[language] == (root / "examples" / "cpp" / name).read_text("utf-8"), f"docs/cpp.md: {name}"
+        (tmp_path / name).write_text(printed[language], "utf-8")
+    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-Dbyzadmm_DIR={byzadmm.get_cmake_dir()}")
+    run(cmake, "--build", tmp_path / "build")
+    assert run(tmp_path / "build" / "robust") == printed["text"]
 
 
-def test_cmake_refuses_another_minor_version(project: Path, cmake: str) -> None:
-    config = Path(byzadmm.get_include()).parent / "cmake"
-    (project / "CMakeLists.txt").write_text(PROJECT.format(version="99.0"), "utf-8")
-    command = [cmake, "-S", project, "-B", project / "build", f"-Dbyzadmm_DIR={config}"]
+@pytest.mark.slow
+def test_cmake_refuses_another_minor_version(tmp_path: Path, cmake: str) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(consumer NONE)\nfind_package(byzadmm 99.0 CONFIG REQUIRED)\n"
+    )
+    command = [cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-Dbyzadmm_DIR={byzadmm.get_cmake_dir()}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "99.0" in done.stderr
 
 
-def test_plain_compiler_call(project: Path) -> None:
+@pytest.mark.slow
+def test_plain_compiler_call(tmp_path: Path) -> None:
     compiler = shlex.split(os.environ.get("CXX", "c++"))
     assert shutil.which(compiler[0]) is not None, f"no C++ compiler {compiler[0]!r} on the path; set CXX"
-    run(*compiler, "-std=c++17", "-Wall", "-I", byzadmm.get_include(), project / "main.cpp", "-o", project / "consumer")
-    assert run(project / "consumer").split() == ["2", "8", "2", "0"]
+    (tmp_path / "main.cpp").write_text(SOURCE, "utf-8")
+    program = tmp_path / "consumer"
+    run(*compiler, "-std=c++17", "-Wall", "-I", byzadmm.get_include(), tmp_path / "main.cpp", "-o", program)
+    assert run(program).split() == ["2", "8", "2", "0"]
+
+
+def test_the_header_for_all_has_every_header(root: Path) -> None:
+    headers = sorted(path.name for path in (root / "cpp" / "include" / "byzadmm").glob("*.hpp"))
+    text = (root / "cpp" / "include" / "byzadmm" / "byzadmm.hpp").read_text("utf-8")
+    assert re.findall(r'^#include "byzadmm/(.+)"$', text, re.MULTILINE) == [h for h in headers if h != "byzadmm.hpp"]
+    page = (root / "docs" / "cpp.md").read_text("utf-8")
+    assert [name for name in re.findall(r"`(\w+\.hpp)`", page) if name not in headers] == []

@@ -1,4 +1,4 @@
-// Choosing rows by their distances to others: Krum's scores, and Bulyan's repeated choice. Nothing here reads the rows.
+// Choosing rows by their distances to others: Krum's scores, and Bulyan's repeated choice. Only krum() reads the rows.
 // N is the type of the squared distances: double, or Wide where they leave its range.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "byzadmm/distances.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/wide.hpp"
 
@@ -144,6 +145,24 @@ inline void krum_scores(const SquaredDistances& squared, index_t neighbors, cons
       exponent[i] = split.exponent;
     }
   });
+}
+
+/// The number of the row with the least Krum score (n-f-2 neighbors), the lowest among equals.  x: (n, d), n >= 2f + 3.
+/// A row that is not finite is infinitely far from all others: at most f of them are never chosen.
+template <class T>
+index_t krum(Rows<T> x, index_t f, int threads) {
+  const auto n = static_cast<std::size_t>(x.n);
+  std::vector<double> squared(n * n);
+  std::vector<std::int32_t> exponent;
+  const std::unique_ptr<bool[]> bad(new bool[n]);
+  squared_distances(x, squared.data(), exponent, bad.get(), threads);
+  index_t best = 0;
+  visit({squared.data(), exponent.empty() ? nullptr : exponent.data(), x.n}, [&](const auto* from) {
+    std::vector<std::decay_t<decltype(*from)>> score(n);
+    krum_scores(from, x.n, x.n - f - 2, score.data(), threads);
+    best = std::min_element(score.begin(), score.end()) - score.begin();
+  });
+  return best;
 }
 
 inline void bulyan_choice(const SquaredDistances& squared, index_t f, index_t count, index_t* chosen) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "byzadmm/config.hpp"
 
@@ -13,6 +14,24 @@ struct Rows {
   const T* const* row;  // (n)
   index_t n;
   index_t d;
+};
+
+/// The rows of a row-major matrix, whose neighbors are `stride` numbers apart (d if there is no gap), as the view that
+/// kernels take: owns the pointers, not the numbers.
+template <class T>
+class MatrixRows {
+ public:
+  MatrixRows(const T* data, index_t n, index_t d, index_t stride) : row_(static_cast<std::size_t>(n)), d_(d) {
+    for (index_t i = 0; i < n; ++i) row_[static_cast<std::size_t>(i)] = data + i * stride;
+  }
+  MatrixRows(const T* data, index_t n, index_t d) : MatrixRows(data, n, d, d) {}
+
+  Rows<T> view() const { return {row_.data(), static_cast<index_t>(row_.size()), d_}; }
+  operator Rows<T>() const { return view(); }  // NOLINT: median<float>(matrix_rows, ...)
+
+ private:
+  std::vector<const T*> row_;
+  index_t d_;
 };
 
 /// What the m nodes of a graph heard: node i the vectors table[index[l]], l = offset[i] .. offset[i+1] - 1; an index of
