@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 EXPECTED: dict[str, list[tuple[str, float, float]]] = {
     "choosing": [("Ideal SGD", 0.9, 1.0), ("nnm+trimmed-mean", 0.9, 1.0)],
     "federated": [("ideal", 0.92, 1.0), ("geometric median", 0.9, 1.0)],
+    "flower_server": [("fedavg", 0.0, 0.2), ("trimmed-mean", 0.85, 1.0)],
     "own_algorithm": [("sign flip", 0.8, 1.0)],
     "own_attack": [("Ideal SGD", 0.9, 1.0), ("ADMM", 0.8, 1.0)],
     "own_loss": [("ADMM", 0.2, 0.45), ("geometric median", 0.2, 0.4)],
@@ -34,12 +37,20 @@ FILES = {
 }
 
 
+def marked(name: str) -> Any:
+    """An example as a parameter, marked as the package that it is made of."""
+    for mark, package in (("torch", "torch"), ("flower", "flwr")):
+        if name.startswith(mark):
+            missing = pytest.mark.skipif(find_spec(package) is None, reason=f"the example is made of {package}")
+            return pytest.param(name, marks=[getattr(pytest.mark, mark), missing])
+    return name
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.torch) if "torch" in n else n for n in EXAMPLES])
+@pytest.mark.parametrize("name", [marked(name) for name in EXAMPLES])
 def test_example_runs_in_its_short_form(name: str, tmp_path: Path) -> None:
-    if "torch" in name:
-        pytest.importorskip("torch", reason="the example is made of PyTorch")
-    command = [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py"), "--quick"]
+    of_flower = ["-W", "ignore:'click.utils:DeprecationWarning"] if name.startswith("flower") else []
+    command = [sys.executable, "-W", "error", *of_flower, str(ROOT / "examples" / f"{name}.py"), "--quick"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert run.returncode == 0, run.stderr
     assert name in EXPECTED, f"what {name} prints is not checked here"

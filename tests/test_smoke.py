@@ -27,8 +27,9 @@ PUBLIC = [
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_name_in_all_can_be_imported(name: str) -> None:
-    if name.startswith("byzadmm.torch"):
-        pytest.importorskip("torch")
+    for extra, package in (("torch", "torch"), ("flower", "flwr")):
+        if name.startswith(f"byzadmm.{extra}"):
+            pytest.importorskip(package)
     module = importlib.import_module(name)
     assert module.__doc__
     missing = [public for public in getattr(module, "__all__", []) if not hasattr(module, public)]
@@ -62,7 +63,7 @@ def test_import_loads_numpy_and_the_native_module_only() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert {"numpy", "byzadmm"} <= loaded
-    assert loaded.isdisjoint({"scipy", "matplotlib", "torch", "rich", "pooch", "tqdm", "mpi4py", "pytest"})
+    assert loaded.isdisjoint({"scipy", "matplotlib", "torch", "rich", "pooch", "tqdm", "mpi4py", "flwr", "pytest"})
 
 
 def test_the_stub_names_everything_the_native_module_has(root: Path) -> None:

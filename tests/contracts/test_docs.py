@@ -38,28 +38,34 @@ MODULES = [
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
 
 
-def params(names: Iterable[str], needs_torch: Callable[[str], bool]) -> list[Any]:
-    """Parameters of a test, marked where it needs PyTorch and skipped where that is missing."""
-    marks = [pytest.mark.torch, pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")]
-    return [pytest.param(name, marks=marks if needs_torch(name) else []) for name in names]
+def params(names: Iterable[str], needs: Callable[[str, str], bool]) -> list[Any]:
+    """Parameters of a test, marked where it needs PyTorch or Flower and skipped where that is missing."""
+    packages = {"torch": "torch", "flower": "flwr"}
+    marks = {
+        extra: [getattr(pytest.mark, extra), pytest.mark.skipif(find_spec(package) is None, reason=f"needs {package}")]
+        for extra, package in packages.items()
+    }
+    return [
+        pytest.param(name, marks=[m for extra in marks if needs(name, extra) for m in marks[extra]]) for name in names
+    ]
 
 
-def of_torch(module: str) -> bool:
-    return module.startswith("byzadmm.torch")
+def of_extra(module: str, extra: str) -> bool:
+    return module.startswith(f"byzadmm.{extra}")
 
 
 def test_readme_has_an_example() -> None:
     assert "README.md-0" in BLOCKS, "README.md has no block of Python"
 
 
-@pytest.mark.parametrize("name", params(BLOCKS, lambda name: "torch" in BLOCKS[name]))
+@pytest.mark.parametrize("name", params(BLOCKS, lambda name, extra: extra in BLOCKS[name]))
 def test_blocks_run_as_printed(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", BLOCKS[name]]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("name", params(MODULES, of_torch))
+@pytest.mark.parametrize("name", params(MODULES, of_extra))
 def test_docstring_examples_run(name: str) -> None:
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
@@ -72,7 +78,7 @@ def test_public_functions_have_an_example(name: str) -> None:
     assert [public for public in functions if ">>> " not in str(getattr(module, public).__doc__)] == []
 
 
-@pytest.mark.parametrize("name", params(PUBLIC, of_torch))
+@pytest.mark.parametrize("name", params(PUBLIC, of_extra))
 def test_every_public_name_is_in_the_list_of_names(name: str) -> None:
     listed = (ROOT / "docs" / "api.md").read_text("utf-8")
     module = importlib.import_module(name)

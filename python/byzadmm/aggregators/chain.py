@@ -96,6 +96,16 @@ class Chain:
             if n_out is not None:
                 mixed, n = mixed or link.rule, n_out(n, settings)
 
+    def lowered(self, by: int) -> Chain:
+        """The chain without ``by`` Byzantine workers: every ``f`` is lowered by the rows that they would change."""
+        links: list[Any] = []
+        for place, link in enumerate(self.links):
+            changes: dict[str, Any] = {}
+            if by and isinstance(link, Aggregator) and "f" in settings_of(link):
+                changes["f"] = max(settings_of(link)["f"] - by * reach(self.links[:place]), 0)
+            links.append(replace(link, **changes) if changes and isinstance(link, Aggregator) else link)
+        return Chain(tuple(links))
+
     def in_training(
         self,
         X: Array,
@@ -115,7 +125,7 @@ class Chain:
         none with a positive weight, or none of the pivot.
         """
         drawn = {"rng": rng, "center": center}
-        for place, link in enumerate(self.links):
+        for place, link in enumerate(self.lowered(eliminated).links):
             if not isinstance(link, Aggregator):
                 X = link(X)
                 if place < len(self.links) - 1:
@@ -129,7 +139,7 @@ class Chain:
                 most = _most(link.rule, n)
                 if most < 0:
                     return None
-                changes["f"] = f = min(max(settings["f"] - eliminated * reach(self.links[:place]), 0), most)
+                changes["f"] = f = min(settings["f"], most)
                 if settings.get("m") is not None:
                     changes["m"] = min(settings["m"], n - f)
                 if settings.get("neighbors") is not None:
