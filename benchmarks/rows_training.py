@@ -144,9 +144,10 @@ def attack_cost() -> tuple[Call, Call]:
     return native(data, admm(), attacks.Gaussian()), native(data, admm(), attacks.Zero())
 
 
-def rule_cost(rule: str) -> tuple[Call, Call]:
+def rule_cost(rule: str, f: int = Q) -> tuple[Call, Call]:
     data = mnist()
-    return tuple(native(data, SGD(rule=r, step=steps.power(1e-4)), attacks.SignFlip()) for r in (rule, "mean"))  # type: ignore[return-value]
+    ours, mean = (native(data, SGD(rule=r, f=f, step=steps.power(1e-4)), attacks.SignFlip()) for r in (rule, "mean"))
+    return ours, mean
 
 
 def many_workers(few: int) -> tuple[Call, Call]:
@@ -181,6 +182,13 @@ def rows() -> list[Row]:
         Row(area, "ADMM, MNIST, Gaussian attack", "zero attack", attack_cost, at_most=1.15),
         Row(area, "SGD with median", "SGD with mean", lambda: rule_cost("median"), at_most=1.5),
         Row(area, "SGD with geometric median", "SGD with mean", lambda: rule_cost("geometric_median"), at_most=1.5),
+        Row(area, "SGD with krum", "SGD with mean", lambda: rule_cost("krum"), at_most=1.35),
+        Row(area, "SGD with multi_krum", "SGD with mean", lambda: rule_cost("multi_krum"), at_most=1.35),
+        Row(area, "SGD with bulyan, f=4", "SGD with mean", lambda: rule_cost("bulyan", 4), at_most=1.7),
+        Row(area, "SGD with nnm+median", "SGD with mean", lambda: rule_cost("nnm+median"), at_most=1.7),
+        Row(area, "SGD with nnm+trimmed_mean", "SGD with mean", lambda: rule_cost("nnm+trimmed_mean"), at_most=1.7),
+        Row(area, "SGD with nnm+krum", "SGD with mean", lambda: rule_cost("nnm+krum"), at_most=1.7),
+        Row(area, "SGD with bucketing+median", "SGD with mean", lambda: rule_cost("bucketing+median"), at_most=1.7),
         Row(area, "ADMM, 2000 workers", "200 workers", lambda: many_workers(200), at_most=10),
         Row(area, "ADMM, 2000 workers", "20 workers, in the cache", lambda: many_workers(20), at_most=100),
         Row(area, "simulate_many, 8 runs, 2 at once", "one after the other", side_by_side, at_least=1.8, threads=2),

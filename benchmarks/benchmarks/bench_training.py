@@ -16,7 +16,10 @@ ALGORITHMS: dict[str, Algorithm] = {
     "sgd": SGD(step=STEP),
     "median": SGD(rule="median", step=STEP),
     "geometric_median": SGD(rule="geometric_median", step=STEP),
+    "krum": SGD(rule="krum", f=8, step=STEP),
+    "bulyan": SGD(rule="bulyan", f=4, step=STEP),
     "nnm+trimmed_mean": SGD(rule="nnm+trimmed_mean", f=8, step=STEP),
+    "bucketing+median": SGD(rule="bucketing+median", step=STEP),
     "median, momentum": SGD(rule="median", step=STEP, momentum=0.9),
     "median, saga": SGD(rule="median", step=STEP, variance_reduction="saga"),
 }

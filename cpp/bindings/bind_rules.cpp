@@ -198,22 +198,21 @@ void bind_by_distances(py::module_& m) {
       },
       "squared"_a, "exponent"_a, "f"_a, "count"_a, "Rows chosen one by one by their Krum score among those left.");
   m.def(
-      "top_eigenvector",
-      [](const py::array& symmetric) {
-        require_dims(symmetric, "symmetric", 2);
-        const index_t n = symmetric.shape(0);
-        if (n == 0) nothing_in("symmetric", "row", "none");
-        const double* from = require<double>(symmetric, "symmetric", {n, n});
-        py::array_t<double> vector(n);
-        double* to = vector.mutable_data();
-        double value = 0;
+      "projections",
+      [](const py::array& squared, const py::object& exponent) {
+        const SquaredDistances from = squares_of(squared, exponent);
+        if (from.n == 0) nothing_in("squared", "row", "none");
+        py::array_t<double> score(from.n);
+        double* to = score.mutable_data();
+        int unit = 0;
         {
           const Unlocked unlocked;
-          value = table().top_eigenvector(from, n, to);
+          unit = table().projections(from, to);
         }
-        return py::make_tuple(value, vector);
+        return py::make_tuple(score, unit);
       },
-      "symmetric"_a, "(largest eigenvalue, its eigenvector) of a finite symmetric matrix of about unit size.");
+      "squared"_a, "exponent"_a,
+      "(scores, exponent of 2 of all): squared projections on the direction in which the rows differ most.");
   m.def(
       "least_diameter",
       [](const py::array& squared, const py::object& exponent, index_t f) -> py::object {

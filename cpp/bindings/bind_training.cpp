@@ -1,34 +1,13 @@
-// Losses, attacks, messages and the fused training loops. State lives in NumPy arrays that the caller owns.
+// Losses, attacks and messages.
 #include "areas.hpp"
 #include "arrays.hpp"
 #include "linear_losses.hpp"
 #include "names.hpp"
+#include "native_loss.hpp"
 
 namespace byzadmm::bindings {
 
 namespace {
-
-/// A loss of either precision, with the arrays it points into.
-struct NativeLoss {
-  std::unique_ptr<Loss<float>> single;
-  std::unique_ptr<Loss<double>> twice;
-  std::vector<py::object> keep;
-
-  template <class T>
-  Loss<T>& get() const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (!single) wrong_kind("loss", "a float32 loss", "a float64 one");
-      return *single;
-    } else {
-      if (!twice) wrong_kind("loss", "a float64 loss", "a float32 one");
-      return *twice;
-    }
-  }
-  void put(std::unique_ptr<Loss<float>> made) { single = std::move(made); }
-  void put(std::unique_ptr<Loss<double>> made) { twice = std::move(made); }
-  index_t workers() const { return single ? single->workers() : twice->workers(); }
-  index_t dim() const { return single ? single->dim() : twice->dim(); }
-};
 
 /// The loss of a linear model on everybody's samples.
 template <class Binding>
@@ -200,125 +179,12 @@ void bind_messages(py::module_& m) {
       "this go to their rows of out, which become present, and good if acceptable. Which ones were.");
 }
 
-/// Arrays of a training state, by name.
-template <class T>
-class State {
- public:
-  State(const py::dict& arrays, index_t m, index_t d, index_t q) : arrays_(arrays), m_(m), d_(d), q_(q) {}
-  T* vector(const char* name) const { return get(name, {d_}); }
-  T* of_workers(const char* name) const { return get(name, {m_, d_}); }
-  T* of_byzantine(const char* name) const { return get(name, {q_, d_}); }
-
- private:
-  T* get(const char* name, const Shape& shape) const {
-    if (!arrays_.contains(name)) throw py::key_error(expected("state", std::string("an array '") + name + "'"));
-    return require_out<T>(as_array(arrays_[name], name), name, shape);
-  }
-  const py::dict& arrays_;
-  index_t m_, d_, q_;
-};
-
-/// Participants as Python gives them: the loss says how many there are.
-struct Roles {
-  std::vector<index_t> byzantine;
-  Attack attack;
-  std::uint64_t seed;
-  py::array eliminated;
-  int threads;
-
-  Participants of(const NativeLoss& loss) const {
-    const index_t m = loss.workers(), d = loss.dim();
-    for (const index_t j : byzantine) require_below(j, m, "byzantine", "numbers");
-    require_below(attack.worker, m, "attack", "a worker");
-    return {m,
-            d,
-            byzantine,
-            attack,
-            seed,
-            require_out<std::int64_t>(eliminated, "eliminated", {m}),
-            table().resolve_threads(threads, m * d * 32)};
-  }
-};
-
-/// run(loss, arrays of the state, participants), of the precision of the state's x0.
-template <class Run>
-void train(const NativeLoss& loss, const py::dict& state, const Roles& roles, Run&& run) {
-  if (!state.contains("x0")) throw py::key_error(expected("state", "an array 'x0'"));
-  dispatch_float(as_array(state["x0"], "x0"), "x0", [&](auto tag) {
-    using T = decltype(tag);
-    Loss<T>& of = loss.get<T>();
-    const Participants who = roles.of(loss);
-    run(of, State<T>(state, who.m, who.d, who.q()), who, kernels<T>());
-  });
-}
-
-Schedule schedule_of(const py::array& master, const py::array& worker, std::int64_t first) {
-  const index_t count = master.size();
-  return {require<double>(master, "master_steps", {count}), require<double>(worker, "worker_steps", {count}), first,
-          count};
-}
-
-void bind_loops(py::module_& m) {
-  py::class_<Roles>(m, "Roles", "Who is Byzantine, what those send, and whom the master has eliminated (written).")
-      .def(py::init<std::vector<index_t>, Attack, std::uint64_t, py::array, int>(), py::kw_only(), "byzantine"_a,
-           "attack"_a, "seed"_a, "eliminated"_a, "threads"_a);
-  py::class_<Rule>(m, "Rule", "A rule that run_sgd applies natively.")
-      .def(py::init([](const std::string& kind, index_t f, double tol, int max_iter) {
-             return Rule{named<RuleKind>(kind, "kind"), f, tol, max_iter};
-           }),
-           "kind"_a, py::kw_only(), "f"_a = 0, "tol"_a = 0.0, "max_iter"_a = 0);
-
-  m.def(
-      "run_admm",
-      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, double lam, double beta, double rho,
-         const py::array& master_steps, const py::array& worker_steps, std::int64_t first) {
-        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
-          const Schedule schedule = schedule_of(master_steps, worker_steps, first);
-          const auto x0 = s.vector("x0"), x = s.of_workers("x"), eta = s.of_workers("eta"),
-                     eta_prev = s.of_workers("eta_prev"), sent = s.of_byzantine("sent"),
-                     sent_prev = s.of_byzantine("sent_prev"), forged = s.of_byzantine("forged");
-          const Unlocked unlocked;
-          k.run_admm(of, {x0, x, eta, eta_prev, sent, sent_prev, forged}, {lam, beta, rho}, who, schedule);
-        });
-      },
-      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "lam"_a, "beta"_a, "rho"_a, "master_steps"_a, "worker_steps"_a,
-      "first"_a, "Iterations of stochastic ADMM; updates the arrays of state.");
-  m.def(
-      "run_rsa",
-      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, double lam, double rho,
-         const py::array& master_steps, const py::array& worker_steps, std::int64_t first) {
-        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
-          const Schedule schedule = schedule_of(master_steps, worker_steps, first);
-          const auto x0 = s.vector("x0"), x = s.of_workers("x"), forged = s.of_byzantine("forged");
-          const Unlocked unlocked;
-          k.run_rsa(of, {x0, x, forged}, {lam, rho}, who, schedule);
-        });
-      },
-      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "lam"_a, "rho"_a, "master_steps"_a, "worker_steps"_a, "first"_a,
-      "Iterations of RSA; updates the arrays of state.");
-  m.def(
-      "run_sgd",
-      [](const NativeLoss& loss, const py::dict& state, const Roles& roles, const Rule& rule, double rho,
-         double momentum, bool ideal, const py::array& steps, std::int64_t first) {
-        train(loss, state, roles, [&](auto& of, const auto& s, const Participants& who, const auto& k) {
-          const Schedule schedule = schedule_of(steps, steps, first);
-          const auto x0 = s.vector("x0"), g = s.of_workers("g"), forged = s.of_byzantine("forged");
-          const auto velocity = momentum != 0 ? s.of_workers("momentum") : nullptr;
-          const Unlocked unlocked;
-          k.run_sgd(of, {x0, g, velocity, forged}, rule, {rho, momentum, ideal}, who, schedule);
-        });
-      },
-      "loss"_a, "state"_a, "roles"_a, py::kw_only(), "rule"_a, "rho"_a, "momentum"_a, "ideal"_a, "steps"_a, "first"_a,
-      "Iterations of SGD with a robust rule; updates the arrays of state.");
-}
-
 }  // namespace
 
 void bind_training(py::module_& m) {
   bind_losses(m);
   bind_attacks(m);
   bind_messages(m);
-  bind_loops(m);
 }
 
 }  // namespace byzadmm::bindings

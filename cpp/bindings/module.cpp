@@ -32,7 +32,6 @@ PYBIND11_MODULE(_core, m) {
   m.def("max_threads", [] { return table().max_threads(); }, "Threads that threads=0 may use.");
   m.attr("EVEN") = all_names<byzadmm::Even>();
   m.attr("ATTACKS") = all_names<byzadmm::AttackKind>();
-  m.attr("RULES") = all_names<byzadmm::RuleKind>();
   m.attr("PURPOSES") = all_names<byzadmm::Purpose>();
   py::class_<Cancellation>(m, "Cancellation", "Ends the kernels of the threads inside it.")
       .def(py::init<>())
@@ -42,6 +41,7 @@ PYBIND11_MODULE(_core, m) {
   bind_rules(m);
   bind_kernels(m);
   bind_training(m);
+  bind_loops(m);
   bind_coding(m);
   bind_decentralized(m);
 }

@@ -65,6 +65,19 @@ class Unlocked final : private Watch {
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
+  /// f() with the lock held, in the thread that called the kernel, between parts of it.
+  template <class F>
+  void locked(F&& f) {
+    lock();
+    try {
+      f();
+    } catch (...) {
+      state_ = PyEval_SaveThread();
+      throw;
+    }
+    state_ = PyEval_SaveThread();
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr auto kBetweenSignals = std::chrono::milliseconds(50);

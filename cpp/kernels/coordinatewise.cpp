@@ -8,12 +8,8 @@
 
 namespace byzadmm {
 
-template bool mean<float>(Rows<float>, const double*, float*, int);
-template bool mean<double>(Rows<double>, const double*, double*, int);
 template bool median<float>(Rows<float>, Even, float*, int);
 template bool median<double>(Rows<double>, Even, double*, int);
-template bool trimmed_mean<float>(Rows<float>, index_t, float*, int);
-template bool trimmed_mean<double>(Rows<double>, index_t, double*, int);
 
 template <class T>
 void fill_coordinatewise(Kernels<T>& k) {

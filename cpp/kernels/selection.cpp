@@ -2,11 +2,12 @@
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/diameter.hpp"
 #include "byzadmm/distances.hpp"
-#include "byzadmm/eigenpair.hpp"
 #include "byzadmm/filters.hpp"
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/projections.hpp"
+#include "byzadmm/ranking.hpp"
 #include "byzadmm/variance.hpp"
 #include "table.hpp"
 
@@ -29,7 +30,9 @@ template void fill_selection(Kernels<double>&);
 void fill_selection(Table& table) {
   table.krum_scores = krum_scores;
   table.bulyan_choice = bulyan_choice;
-  table.top_eigenvector = top_eigenvector;
+  table.least_scores = least_scores;
+  table.nearest_rows = nearest_rows;
+  table.projections = projections;
   table.least_diameter = least_diameter;
   table.least_variance = least_variance;
   table.filtered_weights = filtered_weights;

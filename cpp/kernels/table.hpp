@@ -103,7 +103,8 @@ struct Kernels {
                     int threads);
   void (*run_admm)(Loss<T>&, AdmmState<T>, const AdmmParameters&, const Participants&, const Schedule&);
   void (*run_rsa)(Loss<T>&, RsaState<T>, const RsaParameters&, const Participants&, const Schedule&);
-  void (*run_sgd)(Loss<T>&, SgdState<T>, const Rule&, const SgdParameters&, const Participants&, const Schedule&);
+  void (*run_sgd)(Loss<T>&, SgdState<T>, const Direction<T>&, const SgdParameters&, const Participants&,
+                  const Schedule&);
 };
 
 struct Table {
@@ -115,7 +116,9 @@ struct Table {
   void (*krum_scores)(const SquaredDistances&, index_t neighbors, const double* weight, double mass, double* score,
                       std::int32_t* exponent, int threads);
   void (*bulyan_choice)(const SquaredDistances&, index_t f, index_t count, index_t* chosen);
-  double (*top_eigenvector)(const double* a, index_t n, double* v);
+  void (*least_scores)(const double* score, const std::int32_t* exponent, index_t n, index_t count, index_t* chosen);
+  void (*nearest_rows)(const SquaredDistances&, index_t count, index_t* neighbor, int threads);
+  int (*projections)(const SquaredDistances&, double* score);
   bool (*least_diameter)(const SquaredDistances&, index_t f, index_t* chosen);
   void (*least_variance)(const SquaredDistances&, index_t f, index_t* chosen);
   int (*filtered_weights)(const SquaredDistances&, index_t f, double crumb, double* weight);
@@ -132,24 +135,11 @@ struct Table {
   bool openmp;
 };
 
-// Shared between the files of a module, so that none compiles another's rules again: median and mean are instantiated
-// in coordinatewise.cpp, the choice between rules in geometric.cpp.
-template <class T>
-bool mean(Rows<T>, const double* weight, T* out, int threads);
+// Shared between the files of a module: the geometric median falls back on the median, which coordinatewise.cpp has.
 template <class T>
 bool median(Rows<T>, Even, T* out, int threads);
-template <class T>
-bool trimmed_mean(Rows<T>, index_t f, T* out, int threads);
-template <class T>
-void apply_rule(const Rule&, Rows<T>, index_t eliminated, T* out, int threads);
-extern template bool mean<float>(Rows<float>, const double*, float*, int);
-extern template bool mean<double>(Rows<double>, const double*, double*, int);
 extern template bool median<float>(Rows<float>, Even, float*, int);
 extern template bool median<double>(Rows<double>, Even, double*, int);
-extern template bool trimmed_mean<float>(Rows<float>, index_t, float*, int);
-extern template bool trimmed_mean<double>(Rows<double>, index_t, double*, int);
-extern template void apply_rule<float>(const Rule&, Rows<float>, index_t, float*, int);
-extern template void apply_rule<double>(const Rule&, Rows<double>, index_t, double*, int);
 
 // Each fills its part of the table; kernels/<part>.cpp instantiates what it names.
 template <class T>

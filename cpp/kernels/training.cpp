@@ -30,15 +30,6 @@ std::unique_ptr<Loss<T>> make_quadratic_loss(const Quadratics<T>& of) {
   return std::make_unique<QuadraticLoss<T>>(of);
 }
 
-template <class T>
-void run_sgd_by_name(Loss<T>& loss, SgdState<T> s, const Rule& rule, const SgdParameters& p, const Participants& who,
-                     const Schedule& schedule) {
-  const auto direction = [&](Rows<T> x, index_t eliminated, T* out) {
-    apply_rule<T>(rule, x, eliminated, out, who.threads);
-  };
-  run_sgd<T>(loss, s, direction, p, who, schedule);
-}
-
 }  // namespace
 
 template <class T>
@@ -66,7 +57,7 @@ void fill_training(Kernels<T>& k) {
   k.gradients = gradients<T>;
   k.run_admm = run_admm<T>;
   k.run_rsa = run_rsa<T>;
-  k.run_sgd = run_sgd_by_name<T>;
+  k.run_sgd = run_sgd<T>;
 }
 
 template void fill_training(Kernels<float>&);

@@ -7,6 +7,7 @@
 #include "byzadmm/krum.hpp"
 #include "byzadmm/medoid.hpp"
 #include "byzadmm/mixing.hpp"
+#include "byzadmm/ranking.hpp"
 #include "byzadmm/sign_majority.hpp"
 #include "support.hpp"
 
@@ -262,6 +263,53 @@ void test_clipping() {
     }
 }
 
+/// Ranks with ties, where the lowest index comes first, of plain and of wide numbers: against a stable sort.
+void test_ranking() {
+  const index_t n = 13;
+  std::uniform_int_distribution<int> few(1, 3);
+  Buffer<double> score(n), squared(n * n);
+  Buffer<std::int32_t> exponent(n), power(n * n);
+  for (index_t i = 0; i < n; ++i) {
+    score[i] = few(generator) / 4.0;
+    exponent[i] = few(generator);
+    for (index_t k = 0; k < i; ++k) {
+      squared[i * n + k] = squared[k * n + i] = few(generator) / 4.0;
+      power[i * n + k] = power[k * n + i] = few(generator);
+    }
+  }
+  for (const bool wide : {false, true}) {
+    const auto value = [&](const Buffer<double>& mantissa, const Buffer<std::int32_t>& shift, index_t e) {
+      return Wide(mantissa[e], wide ? shift[e] : 0);
+    };
+    bool ok = true;
+    std::vector<index_t> order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), index_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) {
+      if (wide && exponent[a] != exponent[b]) return exponent[a] < exponent[b];
+      return score[a] < score[b];
+    });
+    for (const index_t count : {index_t{1}, index_t{5}, n}) {
+      Buffer<index_t> chosen(count), neighbor(n * count);
+      least_scores(score.get(), wide ? exponent.get() : nullptr, n, count, chosen.get());
+      ok = ok && std::equal(chosen.get(), chosen.get() + count, order.begin());
+      nearest_rows({squared.get(), wide ? power.get() : nullptr, n}, count, neighbor.get(), 2);
+      for (index_t i = 0; i < n; ++i) {
+        std::vector<index_t> others(static_cast<std::size_t>(n));
+        std::iota(others.begin(), others.end(), index_t{0});
+        std::stable_sort(others.begin(), others.end(), [&](index_t a, index_t b) {
+          if (a == i || b == i) return a == i && b != i;
+          return value(squared, power, i * n + a) < value(squared, power, i * n + b);
+        });
+        std::vector<index_t> mine(neighbor.get() + i * count, neighbor.get() + (i + 1) * count);
+        std::sort(mine.begin(), mine.end());
+        std::sort(others.begin(), others.begin() + count);
+        ok = ok && std::equal(mine.begin(), mine.end(), others.begin());
+      }
+    }
+    check(ok, wide ? "ranks of wide numbers" : "ranks");
+  }
+}
+
 template <class T>
 void test_sign_majority() {
   for (const index_t n : {1, 4, 7})
@@ -283,6 +331,7 @@ void test_sign_majority() {
 void test_selection() {
   test_wide();
   test_choices();
+  test_ranking();
   test_distances<float>();
   test_distances<double>();
   test_krum_of_rows<float>();

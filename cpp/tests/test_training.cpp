@@ -1,7 +1,9 @@
 // The fused loops: the same bits for every thread count and however the iterations are split, and the same as their
 // parts called one by one. And kernels that their caller ends early, wherever that is.
-#include "byzadmm/apply_rule.hpp"
 #include "byzadmm/closest.hpp"
+#include "byzadmm/geometric_median.hpp"
+#include "byzadmm/mean.hpp"
+#include "byzadmm/median.hpp"
 #include "byzadmm/mixing.hpp"
 #include "byzadmm/simulation.hpp"
 #include "byzadmm/weighted.hpp"
@@ -118,8 +120,8 @@ Run<T> trained(Method method, const Problem<std::uint8_t>& problem, Attack attac
   std::vector<index_t> byzantine;
   for (index_t i = m - q; i < m; ++i) byzantine.push_back(i);
   const Participants who{m, d, byzantine, attack, 11, run.eliminated.get(), threads};
-  const auto direction = [&](Rows<T> x, index_t eliminated, T* out) {
-    apply_rule<T>({RuleKind::median, 0, 1e-6, 1000}, x, eliminated, out, threads);
+  const Direction<T> direction = [&](Rows<T> x, const std::vector<index_t>&, std::int64_t, T* out) {
+    median<T>(x, Even::mid, out, threads);
   };
   std::int64_t first = 1;
   for (const index_t count : pieces) {

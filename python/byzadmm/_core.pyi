@@ -1,6 +1,6 @@
 """What the native module promises (``cpp/bindings``). It checks memory only; meaning is checked in Python."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ _Stream = tuple[int, int, int]
 #: Names of the enumerations of cpp/include/byzadmm/choices.hpp, in their order.
 EVEN: tuple[str, ...]
 ATTACKS: tuple[str, ...]
-RULES: tuple[str, ...]
 PURPOSES: tuple[str, ...]
 __version__: str
 isa: str
@@ -57,7 +56,7 @@ def krum_scores(
 def bulyan_choice(
     squared: NDArray[np.float64], exponent: _Exponents, f: int, count: int
 ) -> NDArray[np.int64]: ...
-def top_eigenvector(symmetric: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]: ...
+def projections(squared: NDArray[np.float64], exponent: _Exponents) -> tuple[NDArray[np.float64], int]: ...
 def least_diameter(squared: NDArray[np.float64], exponent: _Exponents, f: int) -> NDArray[np.int64] | None: ...
 def least_variance(squared: NDArray[np.float64], exponent: _Exponents, f: int) -> NDArray[np.int64]: ...
 def filtered_weights(
@@ -262,14 +261,6 @@ class Attack:
     @property
     def shift(self) -> float: ...
 
-class Rule:
-    def __init__(self, kind: str, *, f: int = 0, tol: float = 0.0, max_iter: int = 0) -> None: ...
-
-class Roles:
-    def __init__(
-        self, *, byzantine: list[int], attack: Attack, seed: int, eliminated: _Array, threads: int
-    ) -> None: ...
-
 def attack_messages(
     attack: Attack,
     honest: _Array,
@@ -290,6 +281,31 @@ def take_messages(
     good: _Array,
 ) -> list[bool]: ...
 def acceptable(messages: _Array, bound: float) -> list[bool]: ...
+# bind_loops.cpp
+class Roles:
+    def __init__(
+        self, *, byzantine: list[int], attack: Attack, seed: int, eliminated: _Array, threads: int
+    ) -> None: ...
+
+class Stage:
+    def __init__(
+        self,
+        kind: str,
+        count: int = 0,
+        *,
+        f: int = 0,
+        value: float = 0.0,
+        weights: _Array | None = None,
+        index: list[int] = ...,
+        drawn: bool = False,
+        message: str = "",
+    ) -> None: ...
+    @property
+    def kind(self) -> str: ...
+
+class Plan:
+    def __init__(self, stages: list[Stage], draw: Callable[[int], list[_Array]] | None = None) -> None: ...
+
 def run_admm(
     loss: Loss,
     state: _State,
@@ -318,7 +334,7 @@ def run_sgd(
     state: _State,
     roles: Roles,
     *,
-    rule: Rule,
+    plan: Callable[[list[int], int], Plan | None],
     rho: float,
     momentum: float,
     ideal: bool,

@@ -188,23 +188,17 @@ def test_dnc_refuses() -> None:
             aggregate.dnc(X, f=2, rng=0, **{name: 0})
 
 
-def test_the_top_eigenvector() -> None:
+def test_projections_are_those_of_the_top_singular_vector() -> None:
+    """From rows of any size, which are compared by their distances alone; equal rows, and all rows equal."""
     rng = np.random.default_rng(6)
-    for n in (*range(1, 12), 40, 150):
-        for rank in {1, (n + 1) // 2, n}:
-            rows = rng.normal(size=(n, rank))
-            A = np.ascontiguousarray(rows @ rows.T / n)
-            value, vector = _core.top_eigenvector(A)
-            assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=1e-13), (n, rank)
-            assert np.linalg.norm(vector) == pytest.approx(1.0, rel=1e-14), (n, rank)
-            np.testing.assert_allclose(A @ vector, value * vector, atol=1e-13 * value, err_msg=f"{n} {rank}")
-    # Equal eigenvalues, a matrix that is diagonal already, entries whose squares vanish, blocks.
-    blocks, vanishing = np.kron(np.diag([1.0, 3.0, 2.0]), np.ones((4, 4))), np.diag([3.0, 2.0, 1.0, 1.0, 1.0]) + 1e-160
-    for A in (np.eye(5), np.zeros((4, 4)), np.diag([1.0, 3.0, 2.0, 3.0]), vanishing, blocks, -np.eye(3), -blocks):
-        value, vector = _core.top_eigenvector(A)
-        assert value == pytest.approx(np.linalg.eigvalsh(A)[-1], abs=1e-14)
-        assert np.linalg.norm(vector) == pytest.approx(1.0)
-        np.testing.assert_allclose(A @ vector, value * vector, atol=1e-13)
+    for n, d, size in [(2, 1, 1.0), (5, 3, 1e-200), (9, 40, 1e150), (40, 7, 1e-12), (6, 2, 0.0)]:
+        X = size * rng.normal(size=(n, d))
+        squared, exponent, _ = _core.squared_distances(X, 1)
+        score, unit = _core.projections(squared, exponent)
+        Y = X / (size or 1.0)
+        u, sigma, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+        found = np.sqrt(score) * 2.0 ** (unit / 2) / (size or 1.0)  # unit is even or the root of 2 is exact enough
+        np.testing.assert_allclose(found, np.abs(sigma[0] * u[:, 0]), rtol=1e-9, atol=1e-12, err_msg=f"{n} {d} {size}")
 
 
 def test_equal_rows_have_equal_scores() -> None:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "byzadmm/config.hpp"
@@ -75,18 +76,77 @@ struct Attack {
   double shift = 0;
 };
 
-/// Rules that the fused loop of SGD runs natively.
-enum class RuleKind { mean, median, trimmed_mean, geometric_median };
+/// What a stage of a plan (bindings/plan.hpp) makes of the rows, or of what the stages before it left.
+enum class StageKind {
+  distances,         // squared distances between the rows, or between some of their columns (index)
+  lengths,           // scores: lengths of the rows, or distances from row index[0], which comes first
+  krum_scores,       // scores: sums over `count` neighbors, of weighted rows up to the mass `value`
+  projections,       // scores: how far rows stand out along the direction in which they differ most
+  best,              // the `count` rows with the least scores; of weighted ones, those of positive weight
+  vote,              // one vote for each of the `count` rows with the least scores
+  elected,           // the rows with the most votes
+  bulyan_choice,     // `count` rows, for f Byzantine ones
+  least_diameter,    // n - f rows; `message` says that the search was given up
+  least_variance,    // n - f rows
+  filtered_weights,  // rows and weights, for f Byzantine rows
+  medoid,            // the row with the least sum of distances to weighted rows
+  weigh,             // rows of positive weight
+  row,               // the direction is the chosen row
+  mean,              // and so on: what the rule of that name makes of the chosen rows and their weights
+  median,            // of an even number: Even(count)
+  trimmed_mean,      // f
+  sign_majority,
+  closest_mean,           // of the `count` values closest to the direction that a stage before it found
+  weighted_median,        // Even(count)
+  weighted_trimmed_mean,  // without the weight `value` at both ends
+  geometric_median,       // tolerance `value`, `count` iterations
+  start,                  // the direction is where centered clipping starts, or the median if it has no memory
+  centered_clip,          // of the length `value`, `count` times
+  neighbor_means,         // new rows: means of the `count` nearest
+  group_means,            // new rows: means of `count` rows each, one after another in the order `index`
+  clip,                   // new rows: shortened to the length `value`
+  shorten,                // new rows: shortened to the score of rank `count`
+};
 template <>
-struct Names<RuleKind> {
-  static constexpr const char* of[] = {"mean", "median", "trimmed_mean", "geometric_median"};
+struct Names<StageKind> {
+  static constexpr const char* of[] = {"distances",
+                                       "lengths",
+                                       "krum_scores",
+                                       "projections",
+                                       "best",
+                                       "vote",
+                                       "elected",
+                                       "bulyan_choice",
+                                       "least_diameter",
+                                       "least_variance",
+                                       "filtered_weights",
+                                       "medoid",
+                                       "weigh",
+                                       "row",
+                                       "mean",
+                                       "median",
+                                       "trimmed_mean",
+                                       "sign_majority",
+                                       "closest_mean",
+                                       "weighted_median",
+                                       "weighted_trimmed_mean",
+                                       "geometric_median",
+                                       "start",
+                                       "centered_clip",
+                                       "neighbor_means",
+                                       "group_means",
+                                       "clip",
+                                       "shorten"};
 };
 
-struct Rule {
-  RuleKind kind = RuleKind::mean;
-  index_t f = 0;     // trimmed_mean
-  double tol = 0;    // geometric_median
-  int max_iter = 0;  // geometric_median
+struct Stage {
+  StageKind kind;
+  index_t count = 0, f = 0;
+  double value = 0;
+  std::vector<double> weight;  // of all rows, or the center to start from
+  std::vector<index_t> index;
+  bool drawn = false;  // the index is drawn anew in every iteration
+  std::string message;
 };
 
 /// Who takes part in training, who is Byzantine and what those send, and whom the master has eliminated.

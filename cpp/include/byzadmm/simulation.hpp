@@ -130,14 +130,15 @@ void run_rsa(Loss<T>& loss, RsaState<T> s, const RsaParameters& p, const Partici
 }
 
 /// SGD: x0 <- x0 - alpha (rule(messages) + rho x0), the messages being gradients, or what momentum_step makes of them.
-/// alpha is the master's step.  rule(rows, eliminated, direction): one direction (d) from the messages of those that
-/// the master has not eliminated, all finite; apply_rule.hpp has some.
-template <class T, class Direction>
-void run_sgd(Loss<T>& loss, SgdState<T> s, Direction&& rule, const SgdParameters& p, const Participants& who,
+/// alpha is the master's step.  rule(rows, their senders, k, direction): one direction (d) from the messages of those
+/// that the master has not eliminated, all finite.
+template <class T>
+void run_sgd(Loss<T>& loss, SgdState<T> s, const Direction<T>& rule, const SgdParameters& p, const Participants& who,
              const Schedule& schedule) {
   const index_t m = who.m, d = who.d;
   const auto slot_of = who.slot_of();
   std::vector<const T*> heard;
+  std::vector<index_t> senders;
   std::vector<T> direction(static_cast<std::size_t>(d));
   loss.reserve(who.threads);
   T* honest = s.momentum ? s.momentum : s.g;
@@ -156,13 +157,14 @@ void run_sgd(Loss<T>& loss, SgdState<T> s, Direction&& rule, const SgdParameters
     if (!p.ideal) detail::forge(who, honest, s.x0, k, s.forged);
     detail::screen<T>(who, k, message);
     heard.clear();
-    index_t eliminated = 0;
-    for (index_t i = 0; i < m; ++i) {
-      if (who.eliminated[i] >= 0) ++eliminated;
-      else if (const T* row = message(i)) heard.push_back(row);
-    }
+    senders.clear();
+    for (index_t i = 0; i < m; ++i)
+      if (const T* row = who.eliminated[i] < 0 ? message(i) : nullptr) {
+        heard.push_back(row);
+        senders.push_back(i);
+      }
     if (heard.empty()) std::fill(direction.begin(), direction.end(), T(0));
-    else rule(Rows<T>{heard.data(), static_cast<index_t>(heard.size()), d}, eliminated, direction.data());
+    else rule(Rows<T>{heard.data(), static_cast<index_t>(heard.size()), d}, senders, k, direction.data());
     sgd_step<T>(s.x0, direction.data(), static_cast<T>(schedule.master[t]), static_cast<T>(p.rho), s.x0, d,
                 who.threads);
   }

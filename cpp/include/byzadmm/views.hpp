@@ -1,6 +1,7 @@
 // Views over memory that somebody else owns.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -129,6 +130,10 @@ template <class T>
 struct RsaState {
   T *x0, *x, *forged;
 };
+
+/// One direction (d) from rows, their senders and the iteration.
+template <class T>
+using Direction = std::function<void(Rows<T>, const std::vector<index_t>& senders, std::int64_t k, T* direction)>;
 
 /// State of SGD: x0 (d); g (m, d), gradients at x0; momentum (m, d) or nullptr; forged (q, d).
 template <class T>

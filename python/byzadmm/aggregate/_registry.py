@@ -8,13 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from byzadmm import _core
 from byzadmm._internal.validation import check_choice, check_int
 
-__all__ = ["RULES", "Rule", "check_f", "max_f", "register"]
+__all__ = ["RULES", "Draw", "Planned", "Rule", "Size", "check_f", "drawn", "max_f", "register"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: The index of a stage, drawn anew for every round.
+Draw = Callable[[np.random.Generator], NDArray[np.int64]]
+
+
+class Size(NamedTuple):
+    """Finite rows for which a rule writes its stages: how many, of what length and dtype."""
+
+    n: int
+    d: int
+    dtype: np.dtype[Any]
+
+
+class Planned(NamedTuple):
+    """Stages of a rule (``cpp/include/byzadmm/choices.hpp``), and how to draw the index of each that is drawn."""
+
+    stages: list[_core.Stage]
+    draws: list[Draw]
+
+
+def drawn(kind: str, count: int, draw: Draw, rng: np.random.Generator | None) -> Planned:
+    """A stage whose index ``draw`` draws: now from ``rng``, or for None from the run's generator in every round."""
+    if rng is None:
+        return Planned([_core.Stage(kind, count, drawn=True)], [draw])
+    return Planned([_core.Stage(kind, count, index=draw(rng).tolist())], [])
 
 
 @dataclass(frozen=True)
@@ -33,6 +62,9 @@ class Rule:
     n_out : for a pre-aggregation whose rows are no longer one per worker, ``(n, settings)`` -> number of its rows
     reach : for a pre-aggregation, settings -> how many of its rows one Byzantine row can turn into Byzantine ones
     signs : whether its result is made of signs, whatever the size of the rows
+    stages : ``(size, **settings)`` -> the kernels that make the result of finite rows in the native loop of SGD, as a
+        list of stages or a :class:`Planned`; None if that loop cannot have the rule. ``f`` and what addresses rows suit
+        the number of rows; ``rng=None`` draws anew in every round
     """
 
     function: Callable[..., Any]
@@ -43,6 +75,7 @@ class Rule:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     n_out: Callable[[int, Mapping[str, Any]], int] | None = None
     signs: bool = False
+    stages: Callable[..., Planned | list[_core.Stage]] | None = None
     reach: Callable[[Mapping[str, Any]], int] = lambda settings: 1
 
 

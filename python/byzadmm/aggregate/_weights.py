@@ -59,6 +59,13 @@ def voters(call: Call, w: Weights, tolerated: int) -> tuple[Weights, list[int]] 
     return np.ascontiguousarray(left[left > 0] / left.max()), call.original(np.flatnonzero(left > 0)).tolist()
 
 
+def voting(weights: Any, n: int) -> Weights:
+    """The weights of :func:`voters` for ``n`` finite rows, with 0 for those that are no voters."""
+    w = scaled_weights(weights, n)
+    assert w is not None
+    return np.asarray(w / w.max())
+
+
 def cap_weights(weights: Any, cap: float) -> Weights:
     """Weights of at most ``cap``: a bound on the weight that a worker can claim for itself.
 

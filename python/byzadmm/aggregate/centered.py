@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.arrays import Array, as_float
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import max_f, minority, register
+from byzadmm.aggregate._registry import Size, max_f, minority, register
 from byzadmm.aggregate.coordinatewise import trim
 
 __all__ = ["centered_clip", "meamed", "phocas"]
@@ -26,7 +27,12 @@ def _mean_around(call: Call, f: int, center: Array, find_center: Callable[[], bo
         _core.mark_nan_columns(call.rows, call.out, call.threads)
 
 
-@register("Meamed", max_f=minority)
+def _meamed_stages(of: Size, *, f: int, even: str) -> list[Stage]:
+    mode = _core.EVEN.index(check_choice(even, "even", _core.EVEN))
+    return [Stage("median", mode), Stage("closest_mean", of.n - f)]
+
+
+@register("Meamed", max_f=minority, stages=_meamed_stages)
 def meamed(
     X: Any,
     *,
@@ -71,7 +77,11 @@ def meamed(
     return call.result()
 
 
-@register("Phocas", max_f=minority)
+@register(
+    "Phocas",
+    max_f=minority,
+    stages=lambda of, f: [Stage("trimmed_mean", f=f), Stage("closest_mean", of.n - f)],
+)
 def phocas(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -106,7 +116,26 @@ def phocas(
     return call.result()
 
 
-@register("CenteredClipping", max_f=minority, named={"tau": 0.1})
+def _centered_clip_stages(of: Size, *, tau: float, center: Any, n_iter: int) -> list[Stage]:
+    tau, n_iter = _checked(tau, n_iter)
+    start = None if center is None else _checked_center(center, of.d, of.dtype)
+    return [Stage("start", weights=start), Stage("centered_clip", n_iter, value=tau)]
+
+
+def _checked(tau: Any, n_iter: Any) -> tuple[float, int]:
+    return check_real(tau, "tau", low=0.0, strict=True), check_int(n_iter, "n_iter", low=1, high=2**31 - 1)
+
+
+def _checked_center(center: Any, d: int, dtype: np.dtype[Any]) -> Array:
+    start = as_float(center, "center", dtype)
+    if start.shape != (d,):
+        raise ValueError(f"center: expected shape ({d},), got {start.shape}")
+    if not np.all(np.isfinite(start)):
+        raise ValueError("center: expected finite numbers")
+    return start
+
+
+@register("CenteredClipping", max_f=minority, named={"tau": 0.1}, stages=_centered_clip_stages)
 def centered_clip(
     X: Any,
     *,
@@ -150,15 +179,8 @@ def centered_clip(
     Karimireddy, He, Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021.
     """
     call = Call("centered_clip", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
-    tau = check_real(tau, "tau", low=0.0, strict=True)
-    n_iter = check_int(n_iter, "n_iter", low=1, high=2**31 - 1)
-    start = None
-    if center is not None:
-        start = as_float(center, "center", call.out.dtype)
-        if start.shape != (call.d,):
-            raise ValueError(f"center: expected shape ({call.d},), got {start.shape}")
-        if not np.all(np.isfinite(start)):
-            raise ValueError("center: expected finite numbers")
+    tau, n_iter = _checked(tau, n_iter)
+    start = None if center is None else _checked_center(center, call.d, call.out.dtype)
     moving = np.empty_like(call.out)  # an array of its own, as center may be out
     tolerated = max_f("centered_clip", call.n)
     suspect = _core.mean(call.rows, moving, None, None, call.threads) and not call.exclude(tolerated)

@@ -7,16 +7,21 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_choice
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import minority, register
-from byzadmm.aggregate._weights import kept_weights, scaled_weights, voters
+from byzadmm.aggregate._registry import Size, minority, register
+from byzadmm.aggregate._weights import kept_weights, scaled_weights, voters, voting
 
 __all__ = ["mean", "median", "sign_majority", "trimmed_mean"]
 
 
-@register("Average", max_f=lambda n: 0)
+@register(
+    "Average",
+    max_f=lambda n: 0,
+    stages=lambda of, weights: [Stage("mean", weights=scaled_weights(weights, of.n))],
+)
 def mean(
     X: Any,
     *,
@@ -62,7 +67,14 @@ def mean(
     return call.result(details)
 
 
-@register("Median", max_f=minority)
+def _median_stages(of: Size, *, even: str, weights: Any) -> list[Stage]:
+    mode = _core.EVEN.index(check_choice(even, "even", _core.EVEN))
+    if weights is None:
+        return [Stage("median", mode)]
+    return [Stage("weigh", weights=voting(weights, of.n)), Stage("weighted_median", mode)]
+
+
+@register("Median", max_f=minority, stages=_median_stages)
 def median(
     X: Any,
     *,
@@ -115,7 +127,15 @@ def median(
     return call.result()
 
 
-@register("TrMean", max_f=minority)
+def _trimmed_mean_stages(of: Size, *, f: int, weights: Any) -> list[Stage]:
+    if weights is None:
+        return [Stage("trimmed_mean", f=f)]
+    w = voting(weights, of.n)
+    cut = f / of.n * w[w > 0].sum()
+    return [Stage("weigh", weights=w), Stage("weighted_trimmed_mean", value=cut)]
+
+
+@register("TrMean", max_f=minority, stages=_trimmed_mean_stages)
 def trimmed_mean(
     X: Any,
     *,
@@ -171,7 +191,7 @@ def trimmed_mean(
     return call.result()
 
 
-@register("SignMajority", max_f=minority, signs=True)
+@register("SignMajority", max_f=minority, signs=True, stages=lambda of: [Stage("sign_majority")])
 def sign_majority(
     X: Any, *, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:

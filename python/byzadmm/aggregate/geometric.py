@@ -8,15 +8,27 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import max_f, minority, register
+from byzadmm.aggregate._registry import Size, max_f, minority, register
 from byzadmm.aggregate._weights import Weights, kept_weights, scaled_weights
 
 __all__ = ["geometric_median"]
 
 
-@register("GeometricMedian", max_f=minority)
+def _stages(of: Size, *, weights: Any, tol: float, max_iter: int) -> list[Stage]:
+    tol, max_iter = _checked(tol, max_iter)
+    w = scaled_weights(weights, of.n)
+    weigh = [] if w is None else [Stage("weigh", weights=w)]
+    return [*weigh, Stage("geometric_median", max_iter, value=tol)]
+
+
+def _checked(tol: Any, max_iter: Any) -> tuple[float, int]:
+    return check_real(tol, "tol", low=0.0, strict=True), check_int(max_iter, "max_iter", low=1, high=2**31 - 1)
+
+
+@register("GeometricMedian", max_f=minority, stages=_stages)
 def geometric_median(
     X: Any,
     *,
@@ -62,8 +74,7 @@ def geometric_median(
     """
     call = Call("geometric_median", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     w = scaled_weights(weights, call.n)
-    tol = check_real(tol, "tol", low=0.0, strict=True)
-    max_iter = check_int(max_iter, "max_iter", low=1, high=2**31 - 1)
+    tol, max_iter = _checked(tol, max_iter)
     # The solver reads no row of weight 0, yet such a row is excluded like any other if it is not finite.
     unread = w is not None and np.any(w == 0) and np.any(call.nonfinite_rows())
     ended = None if unread else _solve(call, w, tol, max_iter)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.aggregate._call import Call, generator
-from byzadmm.aggregate._registry import minority, register
+from byzadmm.aggregate._registry import Planned, Size, drawn, minority, register
 from byzadmm.aggregate.selection import Wide, lengths
 
 __all__ = ["cge", "dnc", "nearest_neighbor_average"]
@@ -22,7 +23,11 @@ def _average(call: Call, selected: NDArray[np.int64]) -> None:
     _core.mean(call.rows, call.out, None, np.sort(selected).tolist(), call.threads)
 
 
-@register("CGE", max_f=minority)
+@register(
+    "CGE",
+    max_f=minority,
+    stages=lambda of, f: [Stage("lengths"), Stage("best", of.n - f), Stage("mean")],
+)
 def cge(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -63,7 +68,11 @@ def cge(
     return call.result(lambda: {"selected": selected, "scores": norms.as_float()})
 
 
-@register("MoNNA", max_f=minority)
+@register(
+    "MoNNA",
+    max_f=minority,
+    stages=lambda of, f, pivot: [Stage("lengths", index=[pivot]), Stage("best", of.n - f), Stage("mean")],
+)
 def nearest_neighbor_average(
     X: Any,
     *,
@@ -120,7 +129,35 @@ def nearest_neighbor_average(
     return call.result(lambda: {"selected": selected, "scores": distances.as_float()})
 
 
-@register("DnC", max_f=minority, defaults={"rng": None})
+def _dnc_stages(of: Size, *, f: int, rng: Any, iterations: int, coordinates: int, factor: float) -> Planned:
+    iterations, coordinates, good = _checked(of.n, f, iterations, coordinates, factor)
+    if coordinates >= of.d:
+        return Planned([Stage("distances"), Stage("projections"), Stage("best", good), Stage("mean")], [])
+    own = None if rng is None else generator(rng, "columns")
+    made = Planned([], [])
+    for _ in range(iterations):
+        columns = drawn("distances", 0, lambda rng: _columns(rng, of.d, coordinates), own)
+        made.stages.extend([*columns.stages, Stage("projections"), Stage("vote", good)])
+        made.draws.extend(columns.draws)
+    made.stages.extend([Stage("elected"), Stage("mean")])
+    return made
+
+
+def _checked(n: int, f: int, iterations: Any, coordinates: Any, factor: Any) -> tuple[int, int, int]:
+    """Rounds, columns of each, and how many rows are good in one."""
+    iterations = check_int(iterations, "iterations", low=1)
+    coordinates = check_int(coordinates, "coordinates", low=1)
+    factor = check_real(factor, "factor", low=0.0)
+    if math.floor(factor * f) >= n:
+        raise ValueError(f"factor: expected floor(factor f) < n={n}, got factor={factor} and f={f}")
+    return iterations, coordinates, n - math.floor(factor * f)
+
+
+def _columns(draws: np.random.Generator, d: int, count: int) -> NDArray[np.int64]:
+    return np.sort(draws.choice(d, count, replace=False))
+
+
+@register("DnC", max_f=minority, defaults={"rng": None}, stages=_dnc_stages)
 def dnc(
     X: Any,
     *,
@@ -179,11 +216,7 @@ def dnc(
     call = Call("dnc", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     declared = call.check_f(f)
     draws = generator(rng, "columns with, as in DnC(f=2, rng=0)")
-    iterations = check_int(iterations, "iterations", low=1)
-    coordinates = check_int(coordinates, "coordinates", low=1)
-    factor = check_real(factor, "factor", low=0.0)
-    if math.floor(factor * declared) >= call.n:
-        raise ValueError(f"factor: expected floor(factor f) < n={call.n}, got factor={factor} and f={declared}")
+    iterations, coordinates, _ = _checked(call.n, declared, iterations, coordinates, factor)
     call.exclude(declared)
     left = declared - len(call.excluded)
     size = call.n_kept - math.floor(factor * left)
@@ -192,7 +225,7 @@ def dnc(
     scores = []
     times = np.zeros(call.n_kept, np.int64)  # how often a row was good
     for _ in range(iterations if some else 1):
-        columns = np.sort(draws.choice(call.d, coordinates, replace=False)) if some else slice(None)
+        columns = _columns(draws, call.d, coordinates) if some else slice(None)
         scores.append(_scores([row[columns] for row in rows], call.threads))
         order = scores[-1].order()
         times[order[:size]] += 1
@@ -207,28 +240,10 @@ def dnc(
 
 
 def _scores(rows: list[Any], threads: int) -> Wide:
-    """Squared projections on the top right singular vector of the rows less their mean; infinite if not finite.
-
-    With ``sigma u v^T`` the top term of the decomposition these are ``sigma^2 u^2``: ``u`` is the top eigenvector of
-    the products of the centered rows, which follow from the squared distances: ``-1/2 J D J``, ``J = I - 1/n``.
-    """
+    """Squared projections on the top right singular vector of the rows less their mean; infinite if not finite."""
     squared, exponent, bad = _core.squared_distances(rows, threads)
-    score = np.full(len(bad), np.inf)
-    if bad.all():
-        return Wide(score, None)
-    good = np.ix_(~bad, ~bad)
-    D = squared[good]
-    unit = 0
-    if np.any(D > 0):  # the largest about 1: a smaller one may vanish beside it
-        power = np.zeros(D.shape, np.int32) if exponent is None else exponent[good]
-        power = power + np.frexp(D)[1]
-        unit = int(power[D > 0].max())
-        with np.errstate(under="ignore"):
-            D = np.ldexp(np.frexp(D)[0], power - unit)
-    means = D.mean(axis=1)
-    products = -0.5 * (D - means[:, None] - means[None, :] + means.mean())
-    value, vector = _core.top_eigenvector(products)
-    # A row at a time, so that equal rows have equal scores.
-    along = (products * vector).sum(axis=1)
-    score[~bad] = along**2 / value if value > 0 else 0.0
+    score, unit = np.full(len(bad), np.inf), 0
+    if not bad.all():
+        good = np.ix_(~bad, ~bad)
+        score[~bad], unit = _core.projections(squared[good], None if exponent is None else exponent[good])
     return Wide(score, np.full(len(bad), unit, np.int32))

@@ -9,15 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.aggregate._call import Call, generator
-from byzadmm.aggregate._registry import minority, register
+from byzadmm.aggregate._registry import Planned, Size, drawn, minority, register
 from byzadmm.aggregate.selection import Wide, lengths, squared_distances
 
 __all__ = ["arc", "bucketing", "clip", "nearest_neighbor_mixing", "resampling"]
 
 
-@register("NNM", max_f=minority, gives_rows=True)
+@register(
+    "NNM",
+    max_f=minority,
+    gives_rows=True,
+    stages=lambda of, f: [Stage("distances"), Stage("neighbor_means", of.n - f)],
+)
 def nearest_neighbor_mixing(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -62,8 +68,18 @@ def nearest_neighbor_mixing(
     return call.result(lambda: {"selected": call.original(nearest), "distances": distances.as_float()})
 
 
+def _bucketing_stages(of: Size, *, s: int, rng: Any, permutation: Any) -> Planned:
+    s = check_int(s, "s", low=1)
+    if permutation is not None:
+        order = check_permutation(permutation, of.n)
+        return Planned([Stage("group_means", s, index=order.tolist())], [])
+    own = None if rng is None else generator(rng, "groups")
+    return drawn("group_means", s, lambda rng: rng.permutation(of.n), own)
+
+
 @register(
     "Bucketing",
+    stages=_bucketing_stages,
     max_f=minority,
     gives_rows=True,
     named={"s": 2},
@@ -151,8 +167,15 @@ def _group_means(call: Call, groups: Iterable[NDArray[np.int64]]) -> None:
         _core.mean(call.rows, to, None, np.sort(group).tolist(), call.threads)
 
 
+def _resampling_stages(of: Size, *, s: int, rng: Any) -> Planned:
+    s = check_int(s, "s", low=1)
+    own = None if rng is None else generator(rng, "groups")
+    return drawn("group_means", s, lambda rng: rng.permutation(np.repeat(np.arange(of.n), s)), own)
+
+
 @register(
     "Resampling",
+    stages=_resampling_stages,
     max_f=minority,
     gives_rows=True,
     named={"s": 2},
@@ -213,7 +236,12 @@ def resampling(
     return call.result(lambda: {"selected": groups})
 
 
-@register("Clipping", max_f=minority, gives_rows=True)
+@register(
+    "Clipping",
+    max_f=minority,
+    gives_rows=True,
+    stages=lambda of, max_norm: [Stage("clip", value=check_real(max_norm, "max_norm", low=0.0, strict=True))],
+)
 def clip(
     X: Any, *, max_norm: float, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -247,7 +275,17 @@ def clip(
     return call.result(lambda: {"distances": norms})
 
 
-@register("ARC", max_f=minority, gives_rows=True)
+def _rank(n: int, f: int) -> int:
+    """The rank of the length that stays, 0 for the least."""
+    return n - 1 - 2 * f * (n - f) // n
+
+
+@register(
+    "ARC",
+    max_f=minority,
+    gives_rows=True,
+    stages=lambda of, f: [Stage("lengths"), Stage("shorten", _rank(of.n, f))],
+)
 def arc(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -283,7 +321,7 @@ def arc(
     declared = call.check_f(f)
     norms = lengths(call, declared)
     n, left = call.n_kept, declared - len(call.excluded)
-    longest = norms.order()[n - 1 - 2 * left * (n - left) // n]  # of those that stay
+    longest = norms.order()[_rank(n, left)]
     assert norms.exponent is not None
     limit, exponent = float(norms.value[longest]), int(norms.exponent[longest])
     call.allocate(n)

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import max_f, minority, register
+from byzadmm.aggregate._registry import Size, max_f, minority, register
 from byzadmm.aggregate._weights import Weights, kept_weights, scaled_weights
 
 __all__ = ["bulyan", "krum", "medoid", "multi_krum"]
@@ -57,18 +58,42 @@ def lengths(call: Call, tolerated: int, center: Array | None = None) -> Wide:
 
 def _krum_scores(call: Call, f: int, neighbors: Any, weights: Any) -> tuple[Wide, Wide, Weights | None]:
     """Squared distances, scores and weights of the kept rows; a row of weight 0 has an infinite score."""
-    nearest = call.n - f - 2
-    if neighbors is not None:
-        nearest = check_int(neighbors, "neighbors", low=1, high=call.n - f - 1)
+    nearest = _neighbors(call.n, f, neighbors)
     w = scaled_weights(weights, call.n)
     distances = squared_distances(call, f)
     w = kept_weights(call, w)
-    mass = None if w is None else np.ascontiguousarray(w / w.max() / np.mean(w / w.max()))
-    scores = _core.krum_scores(distances.value, distances.exponent, nearest, mass, float(nearest), call.threads)
+    scores = _core.krum_scores(distances.value, distances.exponent, nearest, _mass(w), float(nearest), call.threads)
     return distances, Wide(*scores), w
 
 
-@register("Krum", max_f=lambda n: (n - 3) // 2)
+def _neighbors(n: int, f: int, neighbors: Any) -> int:
+    return n - f - 2 if neighbors is None else check_int(neighbors, "neighbors", low=1, high=n - f - 1)
+
+
+def _mass(w: Weights | None) -> Weights | None:
+    """How many rows each row counts as."""
+    return None if w is None else np.ascontiguousarray(w / w.max() / np.mean(w / w.max()))
+
+
+def _kept(n: int, f: int, m: Any) -> int:
+    return n - f if m is None else check_int(m, "m", low=1, high=n - f)
+
+
+def _scored(n: int, f: int, neighbors: Any, w: Weights | None) -> list[Stage]:
+    nearest = _neighbors(n, f, neighbors)
+    return [Stage("distances"), Stage("krum_scores", nearest, value=float(nearest), weights=_mass(w))]
+
+
+def _krum_stages(of: Size, *, f: int, neighbors: Any, weights: Any) -> list[Stage]:
+    return [*_scored(of.n, f, neighbors, scaled_weights(weights, of.n)), Stage("best", 1), Stage("row")]
+
+
+def _multi_krum_stages(of: Size, *, f: int, m: Any, neighbors: Any, weights: Any) -> list[Stage]:
+    w = scaled_weights(weights, of.n)
+    return [*_scored(of.n, f, neighbors, w), Stage("best", _kept(of.n, f, m), weights=w), Stage("mean")]
+
+
+@register("Krum", max_f=lambda n: (n - 3) // 2, stages=_krum_stages)
 def krum(
     X: Any,
     *,
@@ -121,7 +146,7 @@ def krum(
     )
 
 
-@register("MultiKrum", max_f=lambda n: (n - 3) // 2)
+@register("MultiKrum", max_f=lambda n: (n - 3) // 2, stages=_multi_krum_stages)
 def multi_krum(
     X: Any,
     *,
@@ -163,7 +188,7 @@ def multi_krum(
     """
     call = Call("multi_krum", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     declared = call.check_f(f)
-    size = call.n - declared if m is None else check_int(m, "m", low=1, high=call.n - declared)
+    size = _kept(call.n, declared, m)
     distances, scores, w = _krum_scores(call, declared, neighbors, weights)
     best = scores.order()[:size]
     if w is not None:
@@ -176,7 +201,11 @@ def multi_krum(
     )
 
 
-@register("Medoid", max_f=minority)
+def _medoid_stages(of: Size, *, weights: Any) -> list[Stage]:
+    return [Stage("distances"), Stage("medoid", weights=scaled_weights(weights, of.n)), Stage("row")]
+
+
+@register("Medoid", max_f=minority, stages=_medoid_stages)
 def medoid(
     X: Any,
     *,
@@ -226,7 +255,12 @@ def medoid(
     return call.result(lambda: {"selected": selected, "scores": scores, "distances": distances.as_float()})
 
 
-@register("Bulyan", max_f=lambda n: (n - 3) // 4)
+def _bulyan_stages(of: Size, *, f: int) -> list[Stage]:
+    choice = [Stage("distances"), Stage("bulyan_choice", of.n - 2 * f, f=f)]
+    return [*choice, Stage("median"), Stage("closest_mean", of.n - 4 * f)]
+
+
+@register("Bulyan", max_f=lambda n: (n - 3) // 4, stages=_bulyan_stages)
 def bulyan(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:

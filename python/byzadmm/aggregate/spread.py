@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from byzadmm import _core
+from byzadmm._core import Stage
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate._call import Call
-from byzadmm.aggregate._registry import minority, register
+from byzadmm.aggregate._registry import Size, minority, register
 from byzadmm.aggregate.selection import Wide, squared_distances
 
 __all__ = ["caf", "mda", "smea"]
@@ -25,7 +26,18 @@ def _mean_of(call: Call, chosen: Any) -> Any:
     return selected
 
 
-@register("MDA", max_f=minority)
+def _too_hard(n: int, f: int) -> str:
+    return (
+        f"mda: the search for the least diameter of n={n} workers without f={f} exceeded its limit of "
+        "262144 steps; f <= 30 always stays within it"
+    )
+
+
+def _mda_stages(of: Size, *, f: int) -> list[Stage]:
+    return [Stage("distances"), Stage("least_diameter", f=f, message=_too_hard(of.n, f)), Stage("mean")]
+
+
+@register("MDA", max_f=minority, stages=_mda_stages)
 def mda(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -64,10 +76,7 @@ def mda(
     distances = squared_distances(call, declared)
     chosen = _core.least_diameter(distances.value, distances.exponent, declared - len(call.excluded))
     if chosen is None:
-        raise ValueError(
-            f"mda: the search for the least diameter of n={call.n} workers without f={declared} exceeded its limit of "
-            "262144 steps; f <= 30 always stays within it"
-        )
+        raise ValueError(_too_hard(call.n, declared))
     selected = _mean_of(call, chosen)
     return call.result(lambda: {"selected": selected, "distances": distances.as_float()})
 
@@ -80,7 +89,11 @@ def _most_enumerated(n: int) -> int:
     return most
 
 
-@register("SMEA", max_f=_most_enumerated)
+@register(
+    "SMEA",
+    max_f=_most_enumerated,
+    stages=lambda of, f: [Stage("distances"), Stage("least_variance", f=f), Stage("mean")],
+)
 def smea(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -128,7 +141,16 @@ def smea(
     return call.result(lambda: {"selected": selected, "distances": distances.as_float()})
 
 
-@register("CAF", max_f=minority)
+def _crumb(dtype: np.dtype[Any]) -> float:
+    """A weight below it may be rounding."""
+    return float(2.0 ** (-20 if dtype == np.float32 else -40))
+
+
+def _caf_stages(of: Size, *, f: int) -> list[Stage]:
+    return [Stage("distances"), Stage("filtered_weights", f=f, value=_crumb(of.dtype)), Stage("mean")]
+
+
+@register("CAF", max_f=minority, stages=_caf_stages)
 def caf(
     X: Any, *, f: int, nonfinite: str = "exclude", return_info: bool = False, out: Any = None, threads: int = 0
 ) -> Any:
@@ -176,8 +198,8 @@ def caf(
         return call.result(lambda: {"iterations": 0, "distances": distances.as_float()})
     if call.kept is not None:  # by the way that suits their number: the weights depend on every bit
         distances = Wide(*_core.squared_distances([call.rows[i] for i in call.kept], call.threads)[:2])
-    left, crumb = declared - len(call.excluded), 2.0 ** (-20 if call.out.dtype == np.float32 else -40)
-    weights, rounds = _core.filtered_weights(distances.value, distances.exponent, left, crumb)
+    left = declared - len(call.excluded)
+    weights, rounds = _core.filtered_weights(distances.value, distances.exponent, left, _crumb(call.out.dtype))
     rows = np.flatnonzero(weights > 0)
     _core.mean(call.rows, call.out, np.ascontiguousarray(weights[rows]), call.original(rows).tolist(), call.threads)
     return call.result(

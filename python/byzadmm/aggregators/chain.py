@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from byzadmm import _core
 from byzadmm._internal.arrays import Array, as_float, half_of, to_numpy, widened, wrapper_of
 from byzadmm._internal.validation import check_int
 from byzadmm.aggregate import _registry
@@ -124,7 +125,7 @@ class Chain:
         master: its row has the mean of the weights, and comes last in a permutation. None: too few rows for the rule,
         none with a positive weight, or none of the pivot.
         """
-        drawn = {"rng": rng, "center": center}
+        given: dict[str, Any] = {"rng": rng, "center": center}
         for place, link in enumerate(self.lowered(eliminated).links):
             if not isinstance(link, Aggregator):
                 X = link(X)
@@ -133,33 +134,48 @@ class Chain:
                     if X.ndim != 2:
                         raise ValueError(f"rule: expected rows (n, d) from link {place}, got shape {X.shape}")
                 continue
-            n, settings = len(X), settings_of(link)
-            changes: dict[str, Any] = {}
-            if "f" in settings:
-                most = _most(link.rule, n)
-                if most < 0:
-                    return None
-                changes["f"] = f = min(settings["f"], most)
-                if settings.get("m") is not None:
-                    changes["m"] = min(settings["m"], n - f)
-                if settings.get("neighbors") is not None:
-                    changes["neighbors"] = min(settings["neighbors"], n - f - 1)
-            changes |= {key: value for key, value in drawn.items() if key in settings and settings[key] is None}
-            if settings.get("weights") is not None and len(workers) == n:
-                own = as_float(settings["weights"], "weights")
-                changes["weights"] = weights = np.where(workers >= 0, own[workers], own.mean())
-                if not np.any(weights > 0):
-                    return None
-            if "pivot" in settings and len(workers) == n:
-                if settings["pivot"] not in workers:
-                    return None
-                changes["pivot"] = int(np.flatnonzero(workers == settings["pivot"])[0])
-            if settings.get("permutation") is not None and len(workers) == n:
-                place_of = {int(worker): row for row, worker in enumerate(workers)}
-                order = [place_of[w] for w in settings["permutation"] if w in place_of]
-                changes["permutation"] = order + np.flatnonzero(workers < 0).tolist()
-            X = replace(link, **changes)(X, threads=threads)
+            suited = _suited(link, len(X), workers)
+            if suited is None:
+                return None
+            settings = settings_of(suited)
+            changes = {key: value for key, value in given.items() if key in settings and settings[key] is None}
+            X = replace(suited, **changes)(X, threads=threads)
         return X
+
+    def plan(
+        self, size: _registry.Size, *, workers: Array, eliminated: int, rng: Callable[[int], np.random.Generator]
+    ) -> _core.Plan | None:
+        """What :meth:`in_training` does with finite rows, for the native loop of SGD; of a chain that is ``planned``.
+
+        ``rng`` gives the random numbers of a round. The loop knows the ``center``. None: as there.
+        """
+        stages: list[_core.Stage] = []
+        draws: list[_registry.Draw] = []
+        for link in self.lowered(eliminated).links:
+            assert isinstance(link, Aggregator)
+            suited = _suited(link, size.n, workers)
+            if suited is None:
+                return None
+            settings, rule = settings_of(suited), _registry.RULES[suited.rule]
+            assert rule.stages is not None
+            made = rule.stages(size, **{name: value for name, value in settings.items() if name != "nonfinite"})
+            if isinstance(made, _registry.Planned):
+                draws += made.draws
+                made = made.stages
+            stages += made
+            if rule.n_out is not None:
+                size = size._replace(n=rule.n_out(size.n, settings))
+
+        def draw(k: int) -> list[Array]:
+            generator = rng(k)
+            return [one(generator) for one in draws]
+
+        return _core.Plan(stages, draw if draws else None)
+
+    @property
+    def planned(self) -> bool:
+        """Whether every link has stages for a plan."""
+        return all(isinstance(link, Aggregator) and _registry.RULES[link.rule].stages for link in self.links)
 
 
 def make(rule: Any, *, f: int = 0) -> Chain:
@@ -188,6 +204,38 @@ def make(rule: Any, *, f: int = 0) -> Chain:
     [1.0]
     """
     return Chain(tuple(links_of(rule if isinstance(rule, (list, tuple)) else [rule], check_int(f, "f", low=0))))
+
+
+def _suited(link: Aggregator, n: int, workers: Array) -> Aggregator | None:
+    """The link with settings that suit the ``n`` rows that reach it in a round; None: there are none.
+
+    See :meth:`Chain.in_training`.
+    """
+    settings = settings_of(link)
+    changes: dict[str, Any] = {}
+    if "f" in settings:
+        most = _most(link.rule, n)
+        if most < 0:
+            return None
+        changes["f"] = f = min(settings["f"], most)
+        if settings.get("m") is not None:
+            changes["m"] = min(settings["m"], n - f)
+        if settings.get("neighbors") is not None:
+            changes["neighbors"] = min(settings["neighbors"], n - f - 1)
+    if settings.get("weights") is not None and len(workers) == n:
+        own = as_float(settings["weights"], "weights")
+        changes["weights"] = weights = np.where(workers >= 0, own[workers], own.mean())
+        if not np.any(weights > 0):
+            return None
+    if "pivot" in settings and len(workers) == n:
+        if settings["pivot"] not in workers:
+            return None
+        changes["pivot"] = int(np.flatnonzero(workers == settings["pivot"])[0])
+    if settings.get("permutation") is not None and len(workers) == n:
+        place_of = {int(worker): row for row, worker in enumerate(workers)}
+        order = [place_of[w] for w in settings["permutation"] if w in place_of]
+        changes["permutation"] = order + np.flatnonzero(workers < 0).tolist()
+    return replace(link, **changes)
 
 
 def links_of(parts: Sequence[Any], f: int = 0) -> list[Any]:

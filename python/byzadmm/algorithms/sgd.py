@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from byzadmm import _core, aggregators, steps
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.description import describe
 from byzadmm._internal.validation import check_choice, check_real
+from byzadmm.aggregate._registry import Size
 from byzadmm.algorithms import lsvrg
 from byzadmm.algorithms.base import Algorithm, Heard, State, preset
 from byzadmm.algorithms.coded import coded_messages, decoded_mean
@@ -31,9 +32,6 @@ __all__ = ["SGD"]
 # The step that suits MNIST with pixels 0..255.
 _PIXELS = steps.power(1e-4)
 
-#: Of the geometric median: its defaults.
-_TOL, _MAX_ITER = 1e-6, 1000
-
 
 @dataclass(frozen=True)
 class SGD(Algorithm):
@@ -47,8 +45,8 @@ class SGD(Algorithm):
     ----------
     rule : str, callable, or a list of them
         Whatever :func:`byzadmm.aggregators.make` takes: a name ("median", "krum"), a chain of names ("nnm+krum"), an
-        object of ``byzadmm.aggregators``, any function (n, d) -> (d,), or a list of pre-aggregations and one rule. The
-        names "mean", "median", "trimmed_mean" and "geometric_median" run natively, everything else step by step.
+        object of ``byzadmm.aggregators``, any function (n, d) -> (d,), or a list of pre-aggregations and one rule. A
+        chain with a function of your own runs step by step.
     step : step size
     f : int
         Declared number of Byzantine workers, for every rule named that takes it.
@@ -254,38 +252,30 @@ class SGD(Algorithm):
         if self.filter is not None:
             rows, workers, weights, excluded = applied.passed(self.filter, run, state, *heard, k, alpha)
             heard, absent = Heard(rows, workers), absent + excluded
-        rows, threads = heard.rows, run.threads
         out = np.zeros(run.d, run.dtype)
-        if not len(rows):
+        if weights is not None and len(heard.rows) and self.rule == "mean":
+            _core.mean(heard.rows, out, weights, None, run.threads)
             return out
-        if self.rule == "mean":
-            _core.mean(rows, out, weights, None, threads)
-        elif self.rule == "median":
-            _core.median(rows, out, "mid", None, threads)
-        elif self.rule == "trimmed_mean":
-            f = min(max(self.f - absent, 0), (len(rows) - 1) // 2)
-            _core.trimmed_mean(rows, out, f, None, threads)
-        elif self.rule == "geometric_median":
-            _core.geometric_median(rows, out, None, _TOL, _MAX_ITER, None, threads)
-        else:
-            made = joined(self.chain(), run, state, heard, k, absent=absent)
-            return out if made is None else made
-        return out
+        made = joined(self.chain(), run, state, heard, k, absent=absent)
+        return out if made is None else made
 
     def fused(self, run: Experiment) -> Callable[[State, int, int], None] | None:
-        loss = run.native_loss
-        native = isinstance(self.rule, str) and self.rule in _core.RULES and self.variance_reduction is None
-        native = native and self.filter is None and self.coding is None
-        if loss is None or run.native_attack is None or not native:
+        loss, chain = run.native_loss, self.chain()
+        plain = self.variance_reduction is None and self.filter is None and self.coding is None
+        if loss is None or run.native_attack is None or not plain or not chain.planned:
             return None
-        rule = _core.Rule(str(self.rule), f=self.f, tol=_TOL, max_iter=_MAX_ITER)
+
+        @lru_cache(maxsize=1)
+        def plan_for(workers: tuple[int, ...], eliminated: int) -> _core.Plan | None:
+            size = Size(len(workers), run.d, run.dtype)
+            return chain.plan(size, workers=np.array(workers), eliminated=eliminated, rng=partial(draws, run))
 
         def advance(state: State, first: int, count: int) -> None:
             _core.run_sgd(
                 loss,
                 state,
                 run.roles(state),
-                rule=rule,
+                plan=lambda workers, eliminated: plan_for(tuple(workers), eliminated),
                 rho=run.rho,
                 momentum=self.momentum,
                 ideal=self.ideal,

@@ -316,7 +316,7 @@ def make_rule(text: str, f: int) -> tuple[Any, int]:
         chain.append(table[name].make(**settings))
         names.append(name)
     declared = [link.f // aggregators.reach(chain[:at]) for at, link in enumerate(chain) if _has_f(link)]
-    # By name where names and one f describe the chain: the native loop takes names, and a result's config is clearer.
+    # By name where names and one f describe the chain: a result's config is clearer.
     if len(set(declared)) <= 1 and aggregators.Chain(tuple(chain)) == _as_named(names, *declared[:1]):
         return "+".join(names), declared[0] if declared else 0
     return tuple(chain), 0
