@@ -13,15 +13,17 @@ be kept. Infinity means that the message never arrives. What else a delay may ha
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from byzadmm import _core
+from byzadmm._internal.arrays import as_float
 from byzadmm._internal.npz import read_npz, write_npz
 from byzadmm._internal.validation import check_int, check_real
 
@@ -226,7 +228,7 @@ class Stragglers(_Wrapper):
         check_real(self.share, "share", low=0.0, high=1.0, strict=True)
         check_real(self.factor, "factor", low=0.0, strict=True)
         if self.workers is not None:
-            named = (self.workers,) if isinstance(self.workers, (int, np.integer)) else self.workers
+            named = self.workers if isinstance(self.workers, Iterable) else (self.workers,)
             object.__setattr__(self, "workers", tuple(check_int(worker, "workers", low=0) for worker in named))
 
     def for_workers(self, m: int) -> Stragglers:
@@ -301,6 +303,8 @@ class PerWorker:
     timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.delays, Iterable):
+            raise TypeError(f"delays: expected a list of numbers or delays, got {type(self.delays).__name__}")
         object.__setattr__(self, "delays", tuple(_delay(one, f"delays[{i}]") for i, one in enumerate(self.delays)))
 
     def for_workers(self, m: int) -> PerWorker:
@@ -332,7 +336,7 @@ class Replay:
     times: Any
 
     def __post_init__(self) -> None:
-        times = np.array(self.times, np.float64)
+        times = as_float(self.times, "times", np.dtype(np.float64)).copy()
         if times.ndim != 2 or not times.size:
             raise ValueError(f"times: expected a row per worker, (m, n), got shape {times.shape}")
         if not np.all(times > 0):
@@ -401,13 +405,15 @@ class Delays:
         taken: Any = delay(worker, job, rng, time) if self._timed else delay(worker, job, rng)
         if type(taken) is float and taken > 0:
             return taken
+        what = f"delays: expected a positive number of seconds for job {job} of worker {worker}"
+        if isinstance(taken, (bool, np.bool_)) or not isinstance(taken, numbers.Real):
+            raise TypeError(f"{what}, got {type(taken).__name__}")
         try:
             seconds = float(taken)
-        except (TypeError, ValueError):
-            seconds = math.nan
+        except OverflowError:  # an int beyond the largest float
+            seconds = math.inf if taken > 0 else -math.inf
         if not seconds > 0:
-            what = f"job {job} of worker {worker}"
-            raise ValueError(f"delays: expected a positive number of seconds for {what}, got {taken!r}")
+            raise ValueError(f"{what}, got {taken!r}")
         return seconds
 
 

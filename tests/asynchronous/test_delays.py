@@ -128,13 +128,16 @@ def test_replay(tmp_path: Path) -> None:
 
 
 def test_what_a_function_returns_is_checked_with_the_worker_and_the_job() -> None:
-    for wrong in (0, 0.0, -1, -0.5, math.nan, None, "soon", [1, 2], 1j):
-        made = delays.Delays(lambda i, job, rng, wrong=wrong: wrong if (i, job) == (2, 3) else 1, 4, seed=0)
-        assert made(2, 2, 0.0) == 1.0
-        with pytest.raises(ValueError, match="delays: expected a positive number of seconds for job 3 of worker 2"):
-            made(2, 3, 0.0)
-    for right in (1, np.float32(2), np.int64(3), True, math.inf):
-        assert delays.Delays(lambda worker, job, rng, right=right: right, 1, seed=0)(0, 0, 0.0) == float(right)
+    values = (0, 0.0, -1, -0.5, -(10**400), math.nan)
+    kinds = (None, "soon", "2.0", b"2", [1, 2], np.ones(1), 1j, True, np.True_)
+    for error, cases in ((ValueError, values), (TypeError, kinds)):
+        for wrong in cases:
+            made = delays.Delays(lambda i, job, rng, wrong=wrong: wrong if (i, job) == (2, 3) else 1, 4, seed=0)
+            assert made(2, 2, 0.0) == 1.0
+            with pytest.raises(error, match="delays: expected a positive number of seconds for job 3 of worker 2, got"):
+                made(2, 3, 0.0)
+    for right, seconds in ((1, 1.0), (np.float32(2), 2.0), (np.int64(3), 3.0), (math.inf, math.inf), (10**400, math.inf)):
+        assert delays.Delays(lambda worker, job, rng, right=right: right, 1, seed=0)(0, 0, 0.0) == seconds
 
 
 def test_what_is_no_delay() -> None:
@@ -172,9 +175,16 @@ def test_what_is_no_delay() -> None:
         (delays.Stragglers, {"base": 0.0}, ValueError, "base: expected"),
         (delays.Stragglers, {"base": "slow"}, TypeError, "base: expected"),
         (delays.Stragglers, {"workers": [-1]}, ValueError, "workers: expected"),
+        (delays.Stragglers, {"workers": 1.5}, TypeError, "workers: expected an integer, got float"),
+        (delays.Stragglers, {"workers": "12"}, TypeError, "workers: expected an integer, got str"),
         (delays.Outage, {"start": 3.0, "end": 2.0}, ValueError, "end: expected"),
         (delays.Outage, {"worker": 1.5}, TypeError, "worker: expected"),
         (delays.PerWorker, {"delays": [1.0, 0.0]}, ValueError, r"delays\[1\]: expected"),
+        (delays.PerWorker, {"delays": 5}, TypeError, "delays: expected a list of numbers or delays, got int"),
+        (delays.Replay, {"times": "12"}, TypeError, "times: expected"),
+        (delays.Replay, {"times": [["1", "2"]]}, TypeError, "times: expected"),
+        (delays.Replay, {"times": [[1.0], [1.0, 2.0]]}, TypeError, "times: expected"),
+        (delays.Replay, {"times": [[1j]]}, TypeError, "times: expected"),
         (delays.Replay, {"times": [1.0, 2.0]}, ValueError, r"times: expected a row per worker, \(m, n\), got shape"),
         (delays.Replay, {"times": [[1.0, 0.0]]}, ValueError, "times: expected positive numbers"),
         (delays.Replay, {"times": [[1.0, math.nan]]}, ValueError, "times: expected positive numbers"),

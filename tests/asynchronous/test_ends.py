@@ -85,6 +85,19 @@ def test_a_pause_for_an_evaluation_by_time_belongs_to_a_longer_run_if_the_instan
     assert not differences(resumed, run(ALGORITHMS["admm"], delays=1.0, updates=15, eval_time=1.0))
 
 
+def test_a_finished_run_by_time_is_the_same_when_asked_for_again(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"delays": 2.0, "updates": 9, "eval_time": 1.7}
+    for name, algorithm in {"events": ASGD(STEP), "rounds": ALGORITHMS["rsa"]}.items():
+        whole = run(algorithm, **settings)
+        assert whole.time is not None
+        assert whole.time[-1] % 1.7, name  # its end is no multiple
+        for _ in range(3):
+            again = run(algorithm, **settings, checkpoint=tmp_path / f"{name}.npz")
+            assert not differences(whole, again), name
+        longer = run(algorithm, **(settings | {"updates": 20}), checkpoint=tmp_path / f"{name}.npz")
+        assert not differences(run(algorithm, **(settings | {"updates": 20})), longer), name
+
+
 def test_progress() -> None:
     def seen(**settings: Any) -> list[tuple[int, int]]:
         told: list[tuple[int, int]] = []

@@ -154,7 +154,9 @@ class AsyncHistory(History):
         return super().has(done, state) and (self.run.eval_time is None or self.time[-1] == float(state["now"]))
 
     def _is_regular(self, t: int) -> bool:
-        return super()._is_regular(t) if self.run.eval_time is None else t <= self._places
+        if self.run.eval_time is None:
+            return super()._is_regular(t)
+        return t <= self._places or self.iterations[t] == self.run.iterations
 
     def _series(self) -> list[list[Any]]:
         return [*super()._series(), self.time, self.arrivals]
