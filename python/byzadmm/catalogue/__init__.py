@@ -39,7 +39,7 @@ from byzadmm.catalogue.looks import (
     partition_label,
     styles,
 )
-from byzadmm.catalogue.networks import ON_GRAPHS, decentralized, neighborhood_rules
+from byzadmm.catalogue.networks import ON_GRAPHS, decentralized, known_as, neighborhood_rules
 from byzadmm.catalogue.own import located, own_entry, split_own
 from byzadmm.catalogue.presets import PRESETS, Preset, dataset_name, load_dataset, preset_for
 from byzadmm.catalogue.text import (
@@ -82,6 +82,7 @@ __all__ = [
     "filters",
     "graphs",
     "hyphenated",
+    "known_as",
     "label_of",
     "links",
     "load_dataset",

@@ -124,7 +124,7 @@ def make_neighborhood_rule(text: str, f: Any = None) -> tuple[Any, Any]:
 
 
 def make_decentralized(
-    name: str, preset: Preset, graph: Graph | Flaky, options: Mapping[str, Any] | None = None
+    name: str, preset: Preset | None, graph: Graph | Flaky, options: Mapping[str, Any] | None = None
 ) -> DecentralizedAlgorithm:
     """An algorithm on a graph by its name: the settings of ``preset`` there, changed by the options that it has.
 
@@ -134,7 +134,8 @@ def make_decentralized(
         One of :func:`decentralized`, with settings if it has any, as in ``dadmm:lam=0.01,beta=0.2``,
         ``dsgd:rule=ios,order=combine-first`` or ``ios:b=2``; or a chain, ``nnm+krum``. Rules by name have
         ``f="exact"``.
-    preset : Preset
+    preset : Preset or None
+        None: the options have whatever the algorithm requires.
     graph : Graph or Flaky
     options : mapping, optional
         Settings by name; None stands for one that is not given.
@@ -162,10 +163,10 @@ def make_decentralized(
         known = known_as(head, table)
         check_choice(known or plain, "algorithm", (*table, *(chained if plain in chained else ())))
         rule, f = make_neighborhood_rule(name, given.get("f"))
-        usual: dict[str, Any] = {"step": preset.step, "rule": rule, "f": f}
+        usual: dict[str, Any] = {"step": None if preset is None else preset.step, "rule": rule, "f": f}
         return DSGD(**usual | {key: given[key] for key in ("step", "order", "momentum") if key in given})
     entry = table[own]
-    kept: dict[str, Any] = {key: given[key] for key in entry.settings if key in given and key != "rule"}
+    kept: dict[str, Any] = {key: given[key] for key in entry.settings if key in given}
     _, colon, settings = name.partition(":")
     if colon:
         if not entry.own:
@@ -176,5 +177,6 @@ def make_decentralized(
         kept.pop("step", None)
     if isinstance(kept.get("rule"), str):
         kept["rule"], kept["f"] = make_neighborhood_rule(kept["rule"], kept.get("f"))
-    made: DecentralizedAlgorithm = entry.suited(preset, graph, **kept)
-    return made
+    made: Any = entry.build(kept, graph) if preset is None else entry.suited(preset, graph, **kept)
+    found: DecentralizedAlgorithm = made
+    return found

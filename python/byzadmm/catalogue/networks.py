@@ -79,6 +79,7 @@ NETWORKS = {
         ("rule", "f", "order", *_MEMORY),
         lambda preset, graph, **given: DSGD(**{"step": preset.step, "f": "exact"} | given),
         style=Style("#777777", "-.", "x"),
+        fixed={"f": "exact"},
         about="Decentralized SGD with a neighborhood rule; by default gossip.",
         own=("rule", "f", "order", *_MEMORY),
     ),

@@ -8,6 +8,7 @@ from typing import Any
 from byzadmm import catalogue, steps
 from byzadmm._internal.validation import check_choice, check_int, check_real
 from byzadmm.datasets._scaling import check_scale
+from byzadmm.decentralized.mixing import check_declared
 from byzadmm.figures._toml import check_count, check_list, check_numbers, check_positive, check_string
 from byzadmm.training.experiment import check_settings
 
@@ -16,12 +17,18 @@ __all__ = [
     "as_it_is",
     "check_counts",
     "check_dataset",
+    "check_f",
     "check_factor",
     "check_listed_partitions",
+    "check_names",
     "check_natural",
     "check_partitions",
+    "check_rho",
     "check_share",
     "check_step",
+    "check_steps",
+    "check_tables",
+    "check_workers",
     "choice_of",
     "training",
 ]
@@ -69,6 +76,40 @@ def check_step(value: Any, name: str) -> steps.Step:
         raise ValueError(f"{name}: {kind} got {len(given)} numbers")
     made: steps.Step = entry.make(*given)
     return made
+
+
+def check_steps(value: Any, name: str) -> Any:
+    """A step size, or a list of them, one for each node of a graph."""
+    if isinstance(value, list):
+        return tuple(check_step(item, f"{name}[{node}]") for node, item in enumerate(check_list(value, name)))
+    return check_step(value, name)
+
+
+def check_f(value: Any, name: str) -> Any:
+    """A number of Byzantine workers; on a graph also one for each node, or "exact"."""
+    return check_int(value, name) if isinstance(value, (bool, float)) else check_declared(value, name)
+
+
+def check_rho(value: Any, name: str) -> Any:
+    """The weight of the regularizer, or one for each node of a graph."""
+    if not isinstance(value, list):
+        return training()(value, name)
+    return tuple(check_settings(rho=item)["rho"] for item in check_numbers(value, name))
+
+
+def check_names(value: Any, name: str) -> tuple[str, ...]:
+    """A string, or a list of them."""
+    return tuple(check_string(item, name) for item in (check_list(value, name) if isinstance(value, list) else [value]))
+
+
+def check_tables(value: Any, name: str) -> list[Any]:
+    """A list of tables, whose keys are checked one by one."""
+    return check_list(value, name)
+
+
+def check_workers(value: Any, name: str) -> tuple[int, ...]:
+    """A list of workers; how many there are is checked later."""
+    return tuple(check_natural(item, name) for item in check_list(value, name))
 
 
 def training(first: Callable[[Any, str], Any] = as_it_is) -> Callable[[Any, str], Any]:

@@ -6,7 +6,7 @@ The parser takes no key that is not here; the comments of ``byzadmm settings`` a
 from __future__ import annotations
 
 from byzadmm import catalogue
-from byzadmm._internal.validation import check_int, check_real
+from byzadmm._internal.validation import check_real
 from byzadmm.figures._toml import (
     REQUIRED,
     Key,
@@ -22,12 +22,18 @@ from byzadmm.figures._values import (
     as_it_is,
     check_counts,
     check_dataset,
+    check_f,
     check_factor,
     check_listed_partitions,
+    check_names,
     check_natural,
     check_partitions,
+    check_rho,
     check_share,
     check_step,
+    check_steps,
+    check_tables,
+    check_workers,
     choice_of,
     training,
 )
@@ -80,8 +86,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
             check_partitions,
             "iid",
             "string or list",
-            "iid, by-label, dirichlet:ALPHA, gamma-similarity:GAMMA",
-            "how samples are divided among workers; a plot for each of a list",
+            "iid, by-label, dirichlet:ALPHA, gamma-similarity:GAMMA; with among=regular, as in by-label:among=regular",
+            "how samples are divided among workers, or regular ones; a plot for each of a list",
         ),
         "alpha": Key(
             check_positive,
@@ -92,6 +98,33 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "n_workers": Key(check_count, 20, "integer", ">= 1", "workers in all, Byzantine ones included"),
         "n_byzantine": Key(check_natural, 0, "integer", "0 .. n_workers", "the last so many workers are Byzantine"),
+        "byzantine": Key(
+            check_workers,
+            None,
+            "list of integers",
+            "0 .. n_workers - 1",
+            "which workers are Byzantine",
+            "the last `n_byzantine`",
+            "[3, 9]",
+        ),
+        "graph": Key(
+            check_string,
+            None,
+            "string",
+            "see `byzadmm list graphs`, or FILE.py:NAME",
+            "who hears whom, without a master; decentralized algorithms need it",
+            "none: a master",
+            '"ring:k=2"',
+        ),
+        "x_init": Key(
+            check_positive,
+            None,
+            "number",
+            "> 0",
+            "nodes of a graph start at normal numbers with this standard deviation",
+            "at zero, or where the loss says",
+            "6.0",
+        ),
         "iterations": Key(
             training(check_count),
             None,
@@ -131,7 +164,13 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "25.0",
         ),
         "batch_size": Key(training(), DEFAULTS["batch_size"], "integer", ">= 1", "samples per worker and iteration"),
-        "rho": Key(training(), DEFAULTS["rho"], "number", ">= 0", "weight of the master's regularizer"),
+        "rho": Key(
+            check_rho,
+            DEFAULTS["rho"],
+            "number or list",
+            ">= 0",
+            "weight of the master's regularizer; on a graph of every node's, or one for each",
+        ),
         "local_steps": Key(
             training(), DEFAULTS["local_steps"], "integer", ">= 1", "steps of a worker in every round (SGD)"
         ),
@@ -200,15 +239,26 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "true, false",
             "numbers of the paper or its authors: a search leaves them alone",
         ),
-        "lam": Key(check_positive, REQUIRED, "number", "> 0", "weight of the TV norm (ADMM, RSA)", example="0.05"),
-        "beta": Key(check_positive, REQUIRED, "number", "> 0", "penalty parameter (ADMM)", example="0.5"),
+        "lam": Key(
+            check_positive, REQUIRED, "number", "> 0", "weight of the TV norm (ADMM, RSA, DADMM, DRSA)", example="0.05"
+        ),
+        "beta": Key(check_positive, REQUIRED, "number", "> 0", "penalty parameter (ADMM, DADMM)", example="0.5"),
+        "slope": Key(
+            check_positive,
+            None,
+            "number",
+            "> 0",
+            "steps 1/(beta n + slope sqrt k) of nodes with n neighbors (DADMM)",
+            "required (DADMM: or step)",
+            "0.3",
+        ),
         "step": Key(
-            check_step,
+            check_steps,
             REQUIRED,
             "table",
-            _STEP_WORDS,
-            "step size at iteration k (SGD with any rule; RSA)",
-            "required (RSA: or master_step and worker_step)",
+            f"{_STEP_WORDS}, or on a graph a list",
+            "step size at iteration k; on a graph or one per node",
+            "required (RSA: or master_step and worker_step; DADMM: or slope)",
             "{ power = [0.1, 0.5] }",
         ),
         "master_step": Key(
@@ -230,15 +280,29 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "{ inv_sqrt = [0.5, 1] }",
         ),
         "rule": Key(
-            check_string, "mean", "string", "see `byzadmm list rules`; chains as in nnm+krum", "rule (kind = sgd)"
+            check_string,
+            "mean",
+            "string",
+            "see `byzadmm list rules`; chains as in nnm+krum",
+            "rule (kind = sgd, dsgd)",
+            "mean, of dsgd gossip",
         ),
         "f": Key(
-            check_int,
+            check_f,
             0,
-            "integer",
-            ">= 0",
-            "declared number of Byzantine workers of a rule",
-            "0, in a heat map that of the map",
+            "integer, list or string",
+            ">= 0; on a graph one per node, or exact: all that it has",
+            "declared number of Byzantine workers or neighbors",
+            "0, in a heat map that of the map; on a graph exact",
+        ),
+        "order": Key(
+            choice_of(dict.fromkeys(("adapt-first", "combine-first"))),
+            None,
+            "string",
+            "adapt-first, combine-first",
+            "whether nodes step first or combine models first (DSGD with any rule)",
+            "that of the rule",
+            '"adapt-first"',
         ),
         "momentum": Key(check_real, 0.0, "number", "0 <= momentum < 1", "workers' momentum (SGD with any rule)"),
         "variance_reduction": Key(
@@ -270,6 +334,35 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "accuracy on validation samples, written by `byzadmm tune`",
             "none",
             "0.9",
+        ),
+        "where": Key(
+            check_tables,
+            None,
+            "list of tables",
+            "below",
+            "other settings of it, or after its kind, under some attacks or with some partitions",
+            "none",
+            '[{ attack = "sign-flip", step = { power = [0.2, 0.5] } }]',
+        ),
+    },
+    "algorithms.NAME.where": {
+        "attack": Key(
+            check_names,
+            None,
+            "string or list",
+            "as the file has it, or its name",
+            "the attacks under which these settings hold",
+            "all",
+            '"sign-flip"',
+        ),
+        "partition": Key(
+            check_partitions,
+            None,
+            "string or list",
+            "those of the file",
+            "the partitions with which they hold",
+            "all",
+            '"by-label"',
         ),
     },
     "heat_map": {

@@ -276,9 +276,10 @@ class HeatMap(Panel):
         found = (self.final(number, 0, curve) for curve in self.curves if curve.kind == "ideal")
         return next(found, None)
 
-    def legal(self, number: int, curve: Curve) -> bool:
-        """Whether the algorithm tolerates as many Byzantine workers as map ``number`` has."""
-        return self.settings.algorithm(curve, self._cases[number * len(self.settings.attacks)]) is not None
+    def legal(self, number: int, curve: Curve, attack: int = 0) -> bool:
+        """Whether the algorithm tolerates as many Byzantine workers as map ``number`` has, under this attack."""
+        place = number * len(self.settings.attacks) + attack
+        return self.settings.algorithm(curve, self._cases[place]) is not None
 
     def about_plots(self) -> list[dict[str, Any]]:
         return [
@@ -297,7 +298,8 @@ class HeatMap(Panel):
                 finals = np.array([np.nan]) if found is None else self.ends(number, curve.name)
                 cell = {"mean": finals.mean(), "low": finals.min(), "high": finals.max()}
                 plain = {key: "" if found is None else float(value) for key, value in cell.items()}
-                legal = self.legal(number // len(self.settings.attacks), curve)
+                place, attack = divmod(number, len(self.settings.attacks))
+                legal = self.legal(place, curve, attack)
                 rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
         return rows
 
@@ -339,7 +341,7 @@ class HeatMap(Panel):
         value = self.final(number, attack, curve)
         if value is not None:
             return self._text(value)
-        return "?" if self.legal(number, curve) else "-"
+        return "?" if self.legal(number, curve, attack) else "-"
 
     def _text(self, value: float) -> str:
         return f"{100 * value:.0f}" if self.unit else f"{value:.3g}"

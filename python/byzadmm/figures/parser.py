@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from byzadmm import catalogue
 from byzadmm._internal.validation import check_choice
 from byzadmm.delays import Delays
+from byzadmm.figures._curves import read_curves
 from byzadmm.figures._toml import Table
 from byzadmm.figures._values import QUADRATIC, check_share
 from byzadmm.figures.keys import CLOCK, SECTIONS, TRAINING
 from byzadmm.figures.settings import (
     FIGURES,
     READINGS,
-    Curve,
     Published,
     Search,
     Settings,
-    build_algorithm,
     settings_path,
-    without_reading,
 )
+from byzadmm.study.network import check_beside, choose_graph
 from byzadmm.training.experiment import check_byzantine
 
 if sys.version_info >= (3, 11):
@@ -105,6 +105,12 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
     dataset = table.take("dataset")
     quadratic = _quadratic(table) if dataset == QUADRATIC else {}
     alpha = table.take("alpha")
+    m = len(quadratic["a"]) if quadratic else table.take("n_workers")
+    partitions, heat_map = _with_alpha(table.take("partition"), alpha), _heat_map(table.take("heat_map"), alpha)
+    written = table.take("attack")
+    attacks = _attacks(written, path.parent)
+    network = _network(table, m, heat_map, path.parent)
+    called = _called(written if isinstance(written, list) else [written], attacks)
     settings = Settings(
         name=path.stem,
         title=table.take("title") or path.stem,
@@ -115,16 +121,18 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         dataset=dataset,
         scale=table.take("scale"),
         loss_name=table.take("loss"),
-        partitions=_with_alpha(table.take("partition"), alpha),
+        partitions=partitions,
         alpha=alpha,
-        n_workers=len(quadratic["a"]) if quadratic else table.take("n_workers"),
-        n_byzantine=table.take("n_byzantine"),
-        attacks=_attacks(table.take("attack"), path.parent),
+        n_workers=m,
+        attacks=attacks,
+        **network,
         **{name: table.take(name) for name in TRAINING},
         **_clock(table, path.parent),
-        curves=_curves(table.take("algorithms")),
+        curves=read_curves(
+            table.take("algorithms"), network["graph"], called, [kind for _, kind in heat_map] or partitions
+        ),
         sweep=table.take("sweep") or (),
-        heat_map=_heat_map(table.take("heat_map"), alpha),
+        heat_map=heat_map,
         seeds=table.take("seeds"),
         validation=table.take("validation"),
         search=_search(table.take("tuning")),
@@ -132,12 +140,15 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
     )
     table.close()
     _check_clock(settings)
+    _check_graph(settings)
+    if settings.search and any(curve.variants for curve in settings.curves):
+        raise ValueError("tuning: not with settings for some attacks or partitions (where)")
     for case in settings.cases():
-        check_byzantine(case.n_byzantine, None, settings.n_workers)
-    for curve in () if settings.heat_map else settings.curves:  # a heat map shows which rules do not tolerate their f
-        absent = settings.n_byzantine if curve.algorithm.ideal else 0
+        settings.attackers(case)
+    # A heat map shows which rules do not tolerate their f.
+    for curve, case in () if settings.heat_map else product(settings.curves, settings.cases()):
         try:
-            curve.algorithm.check(settings.n_workers - absent)
+            settings.check(settings.made(curve, case), case)
         except ValueError as error:
             raise ValueError(f"algorithms.{curve.name}: {error}") from error
     if settings.heat_map and (settings.sweep or settings.quadratic):
@@ -185,6 +196,41 @@ def _check_clock(settings: Settings) -> None:
     for curve in settings.curves:
         if curve.algorithm.schedule == "events":
             raise ValueError(f"delays: missing, and algorithms.{curve.name} is asynchronous")
+
+
+def _network(table: Table, m: int, heat_map: Any, folder: Path) -> dict[str, Any]:
+    """Who is Byzantine, the graph, and where its nodes start."""
+    named = table.take("byzantine")
+    count = table.take("n_byzantine") if named is None or "n_byzantine" in table.values else len(named)
+    name, start = table.take("graph"), table.take("x_init")
+    found = {"n_byzantine": count, "byzantine": named, "graph_name": name, "graph": None, "x_init": start}
+    if name is None:
+        if start is not None:
+            raise ValueError("x_init: needs a graph")
+        return found
+    most = max([q for q, _ in heat_map], default=count)
+    return found | {"graph": choose_graph(name, m, check_byzantine(most, named, m), folder)}
+
+
+def _check_graph(settings: Settings) -> None:
+    """Nothing that a run on a graph cannot have."""
+    if settings.graph is None:
+        if isinstance(settings.rho, tuple):
+            raise ValueError("rho: one for each node needs a graph")
+        return
+    for name in ("quadratic", "search"):
+        if getattr(settings, name):
+            raise ValueError(f"graph: not with {'tuning' if name == 'search' else name}")
+    check_beside({name: getattr(settings, name) for name in (*CLOCK, "validation", "local_steps", "participation")})
+
+
+def _called(written: Sequence[Any], attacks: Sequence[_Attack]) -> dict[str, list[int]]:
+    """What a file may call its attacks, as it has them or by their names alone -> their places in its list."""
+    found: dict[str, list[int]] = {}
+    for place, (value, attack) in enumerate(zip(written, attacks, strict=True)):
+        for name in {value.strip() if isinstance(value, str) else "", catalogue.attack_name(attack)} - {""}:
+            found.setdefault(name, []).append(place)
+    return found
 
 
 def _with_alpha(partitions: tuple[str, ...], alpha: float) -> tuple[str, ...]:
@@ -236,45 +282,6 @@ def _attack(value: Any, folder: Path) -> _Attack:
         raise ValueError(f"attack.{unknown[0]}: unknown key")
     made: _Attack = entry.make(**table.values)
     return made
-
-
-def _curves(value: Any) -> tuple[Curve, ...]:
-    if not isinstance(value, dict) or not value:
-        raise TypeError("algorithms: expected at least one table [algorithms.NAME]")
-    keys = SECTIONS["algorithms.NAME"]
-    return tuple(_curve(name, Table(entry, f"algorithms.{name}.", keys)) for name, entry in value.items())
-
-
-def _curve(name: str, table: Table) -> Curve:
-    entries = catalogue.algorithms()
-    kind = table.take("kind")
-    if kind is None and (kind := without_reading(name)) not in entries:
-        raise ValueError(f"{table.where}kind: missing (one of {', '.join(entries)})")
-    own = {head: catalogue.Entry(entry.kind, dict.fromkeys(entry.own)) for head, entry in entries.items()}
-    kind, more = catalogue.parse(kind, f"{table.where}kind", own)
-    entry = entries[kind]
-    printed = table.take("printed")
-    ending = name.removeprefix(without_reading(name)).removeprefix("-")
-    added = " (printed)" if printed else f" ({ending})" if ending else ""
-    label, validation = table.take("label"), table.take("validation")
-    given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
-    table.close()
-    given |= more
-    label = label or (None if "rule" in entry.own else given.get("rule")) or entry.label + added
-    try:
-        if "rule" in given:
-            f = given.get("f", 0)
-            given["rule"], given["f"] = catalogue.make_rule(given["rule"], f)
-            if "f" in entry.own:  # which counts there also for a rule without
-                given["f"] = f
-        if "filter" in given:
-            given["filter"] = catalogue.make_filter(given["filter"])
-        if "coding" in given:
-            given["coding"] = catalogue.make_coding(given["coding"])
-        algorithm = build_algorithm(kind, given)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{table.where.rstrip('.')}: {error}") from error
-    return Curve(name, kind, label, algorithm, printed, validation)
 
 
 def _published(value: Any) -> dict[str, Published]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def plan_of(
     plan = make_plan(
         dataset,
         "iid" if settings.quadratic else list(dict.fromkeys(kind for _, kind in maps)),
-        algorithms=[_choice(settings, curve) for curve in settings.all_curves()],
+        algorithms=[_choice(settings, curve, names) for curve in settings.all_curves()],
         attacks=[Choice(name, name, attack) for name, attack in zip(names, settings.attacks, strict=True)],
         n_workers=settings.n_workers,
         n_byzantine=list(dict.fromkeys(q for q, _ in maps)),
@@ -65,12 +65,14 @@ def plan_of(
     return replace(plan, title=title)
 
 
-def _choice(settings: Settings, curve: Curve) -> AlgorithmChoice:
-    def made(q: int) -> Algorithm:
-        declares = settings.heat_map and not curve.algorithm.ideal
-        return curve.algorithm.declaring(q) if declares else curve.algorithm
+def _choice(settings: Settings, curve: Curve, attacks: Sequence[str]) -> AlgorithmChoice:
+    def maker(algorithm: Algorithm) -> Callable[[int], Algorithm]:
+        declares = settings.heat_map and not algorithm.ideal
+        return lambda q: algorithm.declaring(q) if declares else algorithm
 
-    return AlgorithmChoice(curve.name, curve.label, made, curve.style)
+    makers = {id(made): maker(made) for _, made in curve.variants}
+    variants = {(attacks[place], partition): makers[id(made)] for (place, partition), made in curve.variants}
+    return AlgorithmChoice(curve.name, curve.label, maker(curve.algorithm), curve.style, variants)
 
 
 def length(plan: Plan) -> int:

@@ -14,12 +14,16 @@ from byzadmm import catalogue, losses
 from byzadmm.algorithms import Algorithm
 from byzadmm.datasets import Dataset
 from byzadmm.figures.keys import CLOCK, TRAINING
+from byzadmm.graphs import Flaky, Graph
+from byzadmm.study.network import check_on_graph
 from byzadmm.study.plan import Cell
+from byzadmm.training.experiment import check_byzantine
 
 __all__ = [
     "FIGURES",
     "PAPER",
     "READINGS",
+    "SWEPT",
     "VARIANTS",
     "Case",
     "Curve",
@@ -43,6 +47,9 @@ VARIANTS = (
 #: The panels that come with the package: all of the above, and heat maps of rules and of whole systems under attacks.
 FIGURES = (*PAPER, *VARIANTS, "rules", "field")
 
+#: The algorithms of which a sweep has a curve for each ``lam``.
+SWEPT = ("admm", "dadmm", "drsa")
+
 #: How the settings of a curve were found -> what that is called. A name that ends with "-blind" or "-tuned" says it.
 READINGS = {"printed": "printed parameters", "blind": "tuned without attack", "tuned": "tuned under attack"}
 
@@ -64,6 +71,8 @@ class Curve:
         Whether its settings are those of the paper or of its authors' code; a search leaves them alone.
     validation : float or None
         Final accuracy of the settings on the validation samples of the search that found them.
+    variants : tuple
+        The algorithm in cases where it has other settings: ((place of the attack, partition), algorithm).
     """
 
     name: str
@@ -72,6 +81,16 @@ class Curve:
     algorithm: Algorithm
     printed: bool = False
     validation: float | None = None
+    variants: tuple[tuple[tuple[int, str], Algorithm], ...] = ()
+
+    def of(self, attack: int, partition: str) -> Algorithm:
+        """The algorithm under the attack at this place, with this partition."""
+        return dict(self.variants).get((attack, partition), self.algorithm)
+
+    def swept(self, lam: float) -> dict[str, Any]:
+        """The algorithms of its cases with another ``lam``."""
+        variants = tuple((case, made.changed(lam=lam)) for case, made in self.variants)
+        return {"algorithm": self.algorithm.changed(lam=lam), "variants": variants}
 
     @property
     def reading(self) -> str:
@@ -91,7 +110,8 @@ class Curve:
     @property
     def style(self) -> str:
         """The name of its style in the catalogue, if it has one there: not for SGD with a rule of the file."""
-        return self.kind if self.kind != "sgd" or getattr(self.algorithm, "rule", None) == "mean" else self.name
+        plain = self.kind not in ("sgd", "dsgd") or getattr(self.algorithm, "rule", None) == "mean"
+        return self.kind if plain else self.name
 
 
 @dataclass(frozen=True)
@@ -142,10 +162,11 @@ class Settings:
     """One panel, checked.
 
     There is a plot for each of ``partitions`` (``dirichlet`` with its alpha, as in "dirichlet:0.5") and of ``attacks``;
-    None is "no attack". ``sweep`` lists the values of ``lam`` with
-    which every ADMM of the file is run. ``heat_map`` lists the number of Byzantine workers and the partition of every
-    map; a panel that has it shows final accuracies, algorithms by attacks. ``seeds`` is the largest number of seeds.
-    ``published`` has curves to compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
+    None is "no attack". ``sweep`` lists the values of ``lam`` with which every ADMM of the file is run. ``heat_map``
+    lists the number of Byzantine workers and the partition of every map; a panel that has it shows final accuracies,
+    algorithms by attacks. ``seeds`` is the largest number of seeds. ``graph`` is the one that ``graph_name`` stands
+    for, and ``byzantine`` names the Byzantine workers where they are not the last ones. ``published`` has curves to
+    compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
     """
 
     name: str
@@ -161,7 +182,7 @@ class Settings:
     iterations: int | None
     eval_every: int | None
     batch_size: int
-    rho: float
+    rho: float | tuple[float, ...]
     local_steps: int
     participation: float
     curves: tuple[Curve, ...]
@@ -179,6 +200,10 @@ class Settings:
     until: float | None = None
     arrivals: int | None = None
     eval_time: float | None = None
+    graph: Graph | Flaky | None = None
+    graph_name: str | None = None
+    byzantine: tuple[int, ...] | None = None
+    x_init: float | None = None
 
     @property
     def partition(self) -> str:
@@ -195,6 +220,9 @@ class Settings:
         common: dict[str, Any] = {name: getattr(self, name) for name in TRAINING} | {"loss": self.loss()}
         if self.delays is not None:
             common |= {name: getattr(self, name) for name in CLOCK}
+        for name in ("graph", "byzantine", "x_init"):
+            if getattr(self, name) is not None:
+                common[name] = getattr(self, name)
         if self.validation is not None:
             common["validation"] = self.validation
         if self.quadratic:
@@ -218,20 +246,35 @@ class Settings:
         partition = axes["partition"][0] if self.quadratic else case.partition
         return Cell(curve.name, axes["attack"][number % len(self.attacks)], case.n_byzantine, partition, seed)
 
-    def algorithm(self, curve: Curve, case: Case) -> Algorithm | None:
-        """The algorithm of a curve; in a heat map a rule's ``f`` is the number of Byzantine workers by default.
+    def attackers(self, case: Case) -> list[int]:
+        """The Byzantine workers of a case."""
+        return check_byzantine(case.n_byzantine, self.byzantine, self.n_workers)
 
-        None: nothing to run, as the rule does not tolerate that ``f``, or as it is Ideal SGD, which is the same under
-        every attack, for another attack than the first.
+    def made(self, curve: Curve, case: Case) -> Algorithm:
+        """The algorithm of a curve in a case; in a heat map a rule's ``f`` is the number of Byzantine workers."""
+        place = next(place for place, attack in enumerate(self.attacks) if attack is case.attack)
+        made = curve.of(place, case.partition)
+        return made.declaring(case.n_byzantine) if self.heat_map and not made.ideal else made
+
+    def check(self, algorithm: Algorithm, case: Case) -> None:
+        """Raise a ValueError if an algorithm does not tolerate the Byzantine workers of a case."""
+        algorithm.check(self.n_workers - (case.n_byzantine if algorithm.ideal else 0))
+        if self.graph is not None:
+            acting = [] if case.attack is None and not algorithm.ideal else self.attackers(case)
+            check_on_graph("algorithm", algorithm, self.graph, acting)
+
+    def algorithm(self, curve: Curve, case: Case) -> Algorithm | None:
+        """:meth:`made`, or None: nothing to run in a heat map, as it is not tolerated or the same run as another.
+
+        Ideal SGD is the same under every attack, and is run under the first.
         """
-        made = curve.algorithm
+        made = self.made(curve, case)
         if not self.heat_map:
             return made
         if made.ideal:
             return made if case.attack is self.attacks[0] else None
-        made = made.declaring(case.n_byzantine)
         try:
-            made.check(self.n_workers)
+            self.check(made, case)
         except ValueError:
             return None
         return made
@@ -244,7 +287,7 @@ class Settings:
 
     def readings(self) -> tuple[str, ...]:
         """The readings to compare: those with several algorithms, in the order of READINGS; () if there is one."""
-        counts = Counter(curve.reading for curve in self.curves if not self.sweep or curve.kind == "admm")
+        counts = Counter(curve.reading for curve in self.curves if not self.sweep or curve.kind in SWEPT)
         found = tuple(name for name in READINGS if counts[name] > (0 if self.sweep else 1))
         return found if len(found) > 1 else ()
 
@@ -271,10 +314,10 @@ class Settings:
                 curve,
                 name=f"{curve.name}:lam={lam:g}",
                 label=f"{curve.kind.upper()}, λ = {lam:g}" + (f" ({curve.reading})" if self.readings() else ""),
-                algorithm=curve.algorithm.changed(lam=lam),
+                **curve.swept(lam),
             )
             for curve in self.curves
-            if curve.kind == "admm"
+            if curve.kind in SWEPT
             for lam in self.sweep
         )
 

@@ -15,6 +15,7 @@ __all__ = ["settings_text"]
 _START = "start"  # the file of the package that is no panel
 _COLUMN, _WIDTH = 38, 120  # where comments begin, after what is shorter; longest line
 _LEGEND = "# A key after a # is not set: it shows the default, or an example where there is none."
+_OF_ALL, _WHERE = "algorithms.NAME", "algorithms.NAME.where"
 _ATTACK_SETTING = "setting of the attack: see `byzadmm list attacks`"
 
 
@@ -44,7 +45,7 @@ def settings_text(name: str | None = None) -> str:
     for section, number, key, line in _walk(path.read_text(encoding="utf-8")):
         if key and (section, key) not in said:
             said.add((section, key))
-            known = SECTIONS[section].get(key)
+            known = SECTIONS[section].get(key) or (SECTIONS[_OF_ALL].get(key) if section == _WHERE else None)
             line = _beside(line, known.meaning if known else _ATTACK_SETTING)
         written.append(line)
         if key and number == 1:
@@ -54,7 +55,9 @@ def settings_text(name: str | None = None) -> str:
         written[end:end] = _absent(section, absent)
     for section in SECTIONS:
         if section not in (*ends, "attack"):
-            written += ["", _beside(f"# [{section}]", SECTIONS[""][section.partition(".")[0]].meaning)]
+            head = f"# [[{section}]]" if section == _WHERE else f"# [{section}]"
+            owner = SECTIONS[_OF_ALL]["where"] if section == _WHERE else SECTIONS[""][section.partition(".")[0]]
+            written += ["", _beside(head, owner.meaning)]
             written += _absent(section, list(SECTIONS[section]))
     return "\n".join([_LEGEND, *written]) + "\n"
 
@@ -65,7 +68,7 @@ def _walk(text: str) -> Iterator[tuple[str, int, str, str]]:
     for line in text.splitlines():
         header = re.match(r"\[+([^\]]+)\]", line)
         if header:
-            section = re.sub(r"^(algorithms|published)\..*", r"\1.NAME", header[1])
+            section = re.sub(r'^(algorithms|published)\.("[^"]*"|[^.]*)(\.where)?$', r"\1.NAME\3", header[1])
             counts[section] = counts.get(section, 0) + 1
         key = re.match(r"(\w+) *=", line)
         yield section, counts[section], key[1] if key else "", line

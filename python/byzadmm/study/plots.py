@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.atomic_files import save_picture
 from byzadmm.study.places import LABELS, as_steps, choose_x, one_grid, places_of
-from byzadmm.study.study import HIGHER
+from byzadmm.study.study import HIGHER, SPREADS
 
 if TYPE_CHECKING:
     from byzadmm.study.study import Study
@@ -27,7 +27,14 @@ __all__ = ["INCHES", "draw_curves", "draw_weights", "in_lines", "literal", "save
 INCHES = 0.0085
 _LEGEND = 3.0  # inches, the longest line of a legend
 
-_METRIC_LABELS = {"accuracy": "test accuracy", "loss": "training loss", "test_loss": "test loss"}
+_WIDE = 100  # quotient of positive values from which on the axis of a spread is logarithmic
+
+_METRIC_LABELS = {
+    "accuracy": "test accuracy",
+    "loss": "training loss",
+    "test_loss": "test loss",
+    "worst_accuracy": "test accuracy of the worst node",
+}
 
 
 def draw_curves(
@@ -51,6 +58,10 @@ def draw_curves(
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(others), len(attacks), squeeze=False, sharex=True, sharey=True)
     low, high = _limits(study, name)
+    if name in SPREADS:
+        wide = high > _WIDE * low > 0
+        panels[0, 0].set_yscale("log" if wide else "linear", **({"nonpositive": "mask"} if wide else {}))
+        low, high = (low / 1.5 if wide else 0.0), 1.5 * high
     panels[0, 0].set_ylim(low, high)
     for (q, partition), row in zip(others, panels, strict=True):
         for attack, ax in zip(attacks, row, strict=True):
@@ -165,13 +176,23 @@ def _joined(places: list[Array], curves: list[Array], measured: bool) -> tuple[A
     return grid, np.array([as_steps(each, curve, grid) for each, curve in zip(places, curves, strict=True)])
 
 
+def _extremes(study: Study, metric: str) -> tuple[float, float]:
+    """The least and the largest positive value: models that start at one place are apart by 0 there."""
+    curves = [result.metrics[metric] for result in study.results.values() if metric in result.metrics]
+    values = np.concatenate(curves) if curves else np.zeros(0)
+    values = values[np.isfinite(values) & (values > 0)]
+    return (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+
+
 def _limits(study: Study, metric: str) -> tuple[float, float]:
     """The vertical axis of all panels: what the curves show after their first twentieth, but for runs that diverged.
 
     A run that is worse at its end than at its start would leave nothing of the others to see; it leaves the picture.
     """
-    if metric == "accuracy":
+    if metric in ("accuracy", "worst_accuracy"):
         return 0.0, 1.0
+    if metric in SPREADS:
+        return _extremes(study, metric)
     sign = 1 if metric in HIGHER else -1
     shown = []
     for result in study.results.values():

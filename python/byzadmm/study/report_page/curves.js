@@ -103,7 +103,7 @@ function verticalScale(points, last) {
   const all = extremes(points);
   const positive = extremes(points.filter((point) => point.mean > 0)
     .map((point) => ({ low: point.low > 0 ? point.low : point.mean, high: point.high })));
-  const share = all !== null && isShare(all) && choice.metric === "accuracy";
+  const share = all !== null && isShare(all) && choice.metric.endsWith("accuracy");
   const wide = !share && positive !== null && all[0] >= 0 && positive[1] / positive[0] > WIDE_RANGE;
   const range = choice.range ?? (wide ? "logarithmic" : "all values");
   byId("range").value = RANGES.indexOf(range);
