@@ -411,7 +411,7 @@ class Delays:
         try:
             seconds = float(taken)
         except OverflowError:  # an int beyond the largest float
-            seconds = math.inf if taken > 0 else -math.inf
+            seconds = math.inf if abs(taken) == taken else -math.inf
         if not seconds > 0:
             raise ValueError(f"{what}, got {taken!r}")
         return seconds

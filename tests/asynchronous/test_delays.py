@@ -136,7 +136,8 @@ def test_what_a_function_returns_is_checked_with_the_worker_and_the_job() -> Non
             assert made(2, 2, 0.0) == 1.0
             with pytest.raises(error, match="delays: expected a positive number of seconds for job 3 of worker 2, got"):
                 made(2, 3, 0.0)
-    for right, seconds in ((1, 1.0), (np.float32(2), 2.0), (np.int64(3), 3.0), (math.inf, math.inf), (10**400, math.inf)):
+    numbers = ((1, 1.0), (np.float32(2), 2.0), (np.int64(3), 3.0), (math.inf, math.inf), (10**400, math.inf))
+    for right, seconds in numbers:
         assert delays.Delays(lambda worker, job, rng, right=right: right, 1, seed=0)(0, 0, 0.0) == seconds
 
 
