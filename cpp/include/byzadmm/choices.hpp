@@ -39,10 +39,9 @@ enum class Purpose : std::uint64_t {
 };
 template <>
 struct Names<Purpose> {
-  static constexpr const char* of[] = {"batch",        "attack",        "user_attack", "gradient_noise",
-                                       "rule",         "participation", "layers",      "validation",
-                                       "perturbation", "snapshot",      "delay",       "edge",
-                                       "start"};
+  static constexpr const char* of[] = {"batch",         "attack", "user_attack", "gradient_noise", "rule",
+                                       "participation", "layers", "validation",  "perturbation",   "snapshot",
+                                       "delay",         "edge",   "start"};
 };
 
 /// A stream of random numbers (philox.hpp): any part of it can be computed alone.
