@@ -24,7 +24,7 @@ from byzadmm.decentralized import (
     SelfCenteredClipping,
     TrimNeighbors,
 )
-from byzadmm.decentralized.network import Nodes
+from byzadmm.decentralized.network import Network
 from support.arrays import same_bits
 from support.graphs import experiment_on
 
@@ -170,7 +170,7 @@ def test_a_rule_everywhere_is_the_rule_at_each_node(name: str, dtype: str) -> No
     for trial in range(12):
         x = (rng.choice(sizes(dtype), (9, 1)) * rng.uniform(-1, 1, (9, 1100))).astype(dtype)
         x[trial % 9, 3] = [np.nan, np.inf, 1.0][trial % 3]
-        mail = Nodes(run).exchange(x, 1)
+        mail = Network(run).exchange(x, 1)
         f = np.array([min(trial % 4, rule.max_f(int(n))) if n else -1 for n in mail.counts])
         f[~mail.finite] = -1
         expected = x.copy()

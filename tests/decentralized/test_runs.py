@@ -11,7 +11,7 @@ import pytest
 
 from byzadmm import ADMM, Result, attacks, decentralized, graphs, losses, simulate, steps
 from byzadmm.decentralized import DADMM, DRSA, DSGD, UBAR, ByRDiE, TrimNeighbors, consensus
-from byzadmm.decentralized.network import Nodes
+from byzadmm.decentralized.network import Network
 from support.arrays import same_bits
 from support.graphs import DECENTRALIZED, GRAPH, after, experiment_on, parabolas
 from support.runs import M, Q, data_for, equal_runs, quadratic, small_data, small_parts
@@ -100,7 +100,7 @@ def test_ubar_follows_near_neighbors_that_do_well() -> None:
     """Identical models: a plain local step. Attackers far away are never among the nearest."""
     data, parts = small_data(), small_parts()
     run = experiment_on(GRAPH, UBAR(rho=0.5, step=STEP), dataset=data, parts=parts, rho=0.0, dtype="float64")
-    state, nodes = after(1, run), Nodes(run)
+    state, nodes = after(1, run), Network(run)
     assert state["x"] == pytest.approx(-STEP(1) * nodes.gradients(np.zeros((M, 18)), 1))
     common: dict[str, Any] = {"graph": graphs.complete(M), "algorithm": UBAR(rho=0.5, step=STEP), "iterations": 40}
     runs = [
@@ -136,7 +136,7 @@ def test_who_is_told_what() -> None:
     run = experiment_on(
         graph, DSGD(step=STEP), loss=parabolas([0.0] * 5), attack=told, byzantine=[4], x_init=np.arange(5.0)[:, None]
     )
-    nodes = Nodes(run)
+    nodes = Network(run)
     mail = nodes.exchange(np.arange(5.0, dtype=np.float32)[:, None], 1)
     heard = [[(int(j), float(row[0])) for j, row in zip(mail.senders(i), mail.rows(i), strict=True)] for i in range(5)]
     assert heard == [
@@ -161,7 +161,7 @@ def test_who_is_told_what() -> None:
     assert mail.weights(1)[1] == pytest.approx(weights[1, 1] + weights[1, 2])
     # No edge is there: nobody hears anything.
     quiet = experiment_on(graphs.Flaky(graph, 0.0), DSGD(step=STEP), loss=parabolas([0.0] * 5))
-    assert [Nodes(quiet).exchange(messages, 1).rows(i) for i in range(5)] == [[]] * 5
+    assert [Network(quiet).exchange(messages, 1).rows(i) for i in range(5)] == [[]] * 5
 
 
 def test_dissensus_and_isolation() -> None:
@@ -170,7 +170,7 @@ def test_dissensus_and_isolation() -> None:
     weights = GRAPH.metropolis()
     for attack, beyond in ((attacks.Isolation(), 0.0), (attacks.Dissensus(eps=3.0), 2.0)):
         run = experiment_on(GRAPH, DSGD(step=STEP), loss=quadratic(dim=4), attack=attack, n_byzantine=2, x_init=x)
-        mail = Nodes(run).exchange(x, 1)
+        mail = Network(run).exchange(x, 1)
         for i in range(M - 2):
             shares, own = mail.weights(i)
             mean = own * x[i] + shares @ np.stack(mail.rows(i))

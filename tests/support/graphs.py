@@ -9,7 +9,7 @@ import numpy as np
 from byzadmm import algorithms, decentralized, graphs, losses, steps
 from byzadmm.decentralized import DADMM, DRSA, DSGD, RSGP, UBAR, ByRDiE
 from byzadmm.decentralized.experiment import GraphExperiment, rounds
-from byzadmm.decentralized.network import Nodes
+from byzadmm.decentralized.network import Network
 from support.runs import Array, M, Q
 
 __all__ = ["DECENTRALIZED", "GRAPH", "On", "after", "experiment_on", "parabolas"]
@@ -66,4 +66,4 @@ class On:
 
 
 def links(run: GraphExperiment) -> Any:
-    return Nodes(run).links
+    return Network(run).links

@@ -37,6 +37,9 @@ class DecentralizedAlgorithm(Algorithm):
         What an attack with this ``sends`` forges in place of a message; the algorithm finds it with ``mail.dictated``.
     ideal : bool
         The Byzantine nodes are cut off: nobody hears them, or they anybody.
+    together : str
+        Why all nodes must be in one process; empty where a node goes by its own rows and its mail alone, so that the
+        nodes may be in several, each with the rows of its own nodes (``nodes.numbers``).
     exchanges : int
         Messages as long as a model that a node sends each neighbor in a round.
 
@@ -60,6 +63,7 @@ class DecentralizedAlgorithm(Algorithm):
     schedule: ClassVar[str] = "graph"
     message: ClassVar[str] = "primal"
     dictates: ClassVar[str] = ""
+    together: ClassVar[str] = ""
 
     @property
     def exchanges(self) -> int:
@@ -93,11 +97,11 @@ def check_step_count(step: NodeSteps, m: int, name: str = "step") -> None:
         raise ValueError(f"{name}: expected one step size, or one for each of {m} nodes, got {len(step)}")
 
 
-def steps_at(step: NodeSteps, m: int, k: int, dtype: np.dtype[Any], name: str = "step") -> NDArray[np.float64]:
+def steps_at(step: NodeSteps, nodes: Nodes, k: int, name: str = "step") -> NDArray[np.float64]:
     """The step sizes of the nodes in round ``k``, (m,)."""
     if isinstance(step, tuple):
-        return np.array([steps.at(one, f"{name}[{i}]", k, dtype) for i, one in enumerate(step)])
-    return np.full(m, steps.at(step, name, k, dtype))  # type: ignore[arg-type]
+        return np.array([steps.at(step[i], f"{name}[{i}]", k, nodes.dtype) for i in nodes.workers])
+    return np.full(nodes.m, steps.at(step, name, k, nodes.dtype))  # type: ignore[arg-type]
 
 
 def regularized(run: GraphExperiment, x: Array, g: Array) -> Array:

@@ -119,9 +119,9 @@ class ByRDiE(DecentralizedAlgorithm):
         self.blocks_of(run.d)
 
     def iterate(self, nodes: Nodes, state: State, k: int) -> None:
-        x, rhos = state["x"], nodes.run.rhos
-        f = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.b)
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
+        x, rhos = state["x"], nodes.rhos
+        f = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.b)[nodes.numbers]
+        alpha = steps_at(self.step, nodes, k)
         for block in self.blocks_of(nodes.dim):
             for _ in range(self.inner):
                 g = nodes.gradients(x, k)

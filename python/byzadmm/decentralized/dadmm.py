@@ -126,8 +126,8 @@ class DADMM(DecentralizedAlgorithm):
 
     def iterate(self, nodes: Nodes, state: State, k: int) -> None:
         x, pull, threads = state["x"], state["pull"], nodes.threads
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
-        _core.node_steps(x, x, nodes.gradients(x, k), pull, alpha, nodes.run.rhos, x, threads)
+        alpha = steps_at(self.step, nodes, k)
+        _core.node_steps(x, x, nodes.gradients(x, k), pull, alpha, nodes.rhos, x, threads)
         mail = nodes.exchange(x, k, index=k + 1)
         _core.edge_dual_steps(x, *mail.heard, mail.dictated, state["e"], pull, self.beta, self.lam, threads)
 

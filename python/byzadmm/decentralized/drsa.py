@@ -97,5 +97,5 @@ class DRSA(DecentralizedAlgorithm):
         mail = nodes.exchange(x, k)
         pull = np.empty(x.shape)
         _core.sign_pulls(x, *mail.heard, pull, self.lam, threads)
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
-        _core.node_steps(x, x, g, pull, alpha, nodes.run.rhos, x, threads)
+        alpha = steps_at(self.step, nodes, k)
+        _core.node_steps(x, x, g, pull, alpha, nodes.rhos, x, threads)

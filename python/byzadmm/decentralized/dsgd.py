@@ -130,13 +130,14 @@ class DSGD(DecentralizedAlgorithm):
             _core.momentum_step(state["momentum"], g, self.momentum, nodes.threads)
             g = state["momentum"]
         if "declared" not in nodes.kept:
-            nodes.kept["declared"] = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.f)
+            every = declared_of(nodes.run.graph, nodes.run.byzantine, self._rule, self.f)
+            nodes.kept["declared"] = every[nodes.numbers]
         f = nodes.kept["declared"]
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
+        alpha = steps_at(self.step, nodes, k)
         moved = np.empty_like(x)
         if self.order == "adapt-first":
-            _core.node_steps(x, x, g, None, alpha, nodes.run.rhos, moved, nodes.threads)
+            _core.node_steps(x, x, g, None, alpha, nodes.rhos, moved, nodes.threads)
             combine(nodes, nodes.exchange(moved, k), self._rule, f, moved, x, k)
         else:
             combine(nodes, nodes.exchange(x, k), self._rule, f, x, moved, k)
-            _core.node_steps(moved, x, g, None, alpha, nodes.run.rhos, x, nodes.threads)
+            _core.node_steps(moved, x, g, None, alpha, nodes.rhos, x, nodes.threads)

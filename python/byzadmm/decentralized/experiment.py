@@ -17,7 +17,7 @@ from byzadmm._internal.npz import Found
 from byzadmm._internal.validation import check_real
 from byzadmm.algorithms.base import State
 from byzadmm.decentralized.base import DecentralizedAlgorithm
-from byzadmm.decentralized.network import Nodes
+from byzadmm.decentralized.network import Network, Nodes
 from byzadmm.graphs.flaky import checked_graph
 from byzadmm.results import Result
 from byzadmm.training.experiment import Experiment
@@ -94,12 +94,12 @@ class GraphExperiment(Experiment):
         }
 
 
-def rounds(run: GraphExperiment) -> tuple[State, Advance]:
-    """The first state of a run on a graph, and the function that advances it."""
-    nodes = Nodes(run)
+def rounds(run: GraphExperiment, nodes: Nodes | None = None) -> tuple[State, Advance]:
+    """The first state of a run on a graph, or of some of its nodes, and the function that advances it."""
+    nodes = Network(run) if nodes is None else nodes
     state = run.algorithm.begin(nodes)
-    if "x" not in state or state["x"].shape != (run.m, run.d):
-        raise ValueError(f"begin: expected a state with models x of shape ({run.m}, {run.d})")
+    if "x" not in state or state["x"].shape != (nodes.m, run.d):
+        raise ValueError(f"begin: expected a state with models x of shape ({nodes.m}, {run.d})")
 
     def advance(state: State, first: int, count: int) -> None:
         nodes.memory = {name: state[name] for name in nodes.memory}

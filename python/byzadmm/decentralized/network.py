@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from byzadmm.training.workers import Group, call_attack, first_state
 if TYPE_CHECKING:
     from byzadmm.decentralized.experiment import GraphExperiment
 
-__all__ = ["Links", "Mail", "Nodes"]
+__all__ = ["Links", "Mail", "Network", "Nodes", "links_of", "tells_apart"]
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -24,10 +25,10 @@ _RULE = _core.PURPOSES.index("rule")
 
 
 class Links(NamedTuple):
-    """Every edge in both directions: link ``l`` leads to ``receivers[l]`` from its neighbor ``senders[l]``.
+    """Edges in the directions that lead to some nodes: link ``l`` to row ``receivers[l]`` from the node ``senders[l]``.
 
-    They are sorted by receiver, then sender; those to node i are ``offsets[i] .. offsets[i+1]-1``. ``edges[l]`` is the
-    edge in ``graph.edges``.
+    They are sorted by receiver, then sender; those to row i are ``offsets[i] .. offsets[i+1]-1``. ``edges[l]`` is the
+    edge in ``graph.edges``. Where all nodes are held, row i is node i.
     """
 
     offsets: Ints
@@ -39,8 +40,8 @@ class Links(NamedTuple):
 class Mail:
     """What every node hears in one exchange.
 
-    A message that is not finite is left out of the round for its receiver, and its weight is added to the receiver's
-    own.
+    A message that is not finite, or does not come, is left out of the round for its receiver, and its weight is added
+    to the receiver's own.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Mail:
     finite : (m,) bool
         Whether what each node itself sent is finite.
     left_out, counts : (m,) int64
-        Messages to each node that were not finite, and those that it heard.
+        Messages to each node that were not finite or did not come, and those that it heard.
     link_weights : (L,) float64
         Metropolis weight of each link.
     own_weights : (m,) float64
@@ -100,38 +101,41 @@ class Mail:
 
 
 class Nodes(Group):
-    """The nodes of a run as an algorithm sees them: models, gradients, and the exchange of messages.
+    """Nodes of a run as an algorithm sees them: models, gradients, and the exchange of messages.
 
-    Row i of every array belongs to node i.
+    Row i of every array belongs to node ``numbers[i]``, which is i where one process holds all nodes.
 
     Attributes
     ----------
     m : int
-        Number of nodes.
+        Number of nodes held.
+    numbers : (m,) int64
+    rhos : (m,) float64
+        Weights of their regularizers.
     links : Links
+        Those that lead to them.
     """
 
     run: GraphExperiment
 
-    def __init__(self, run: GraphExperiment) -> None:
-        super().__init__(run, range(run.m))
-        self.m = run.m
-        self.links = links_of(run.graph.edges, run.m)
-        self.memory: State = first_state(run) if run.byzantine else {}
+    def __init__(self, run: GraphExperiment, held: Sequence[int] | None = None) -> None:
+        super().__init__(run, range(run.m) if held is None else held)
+        self.m = len(self.workers)
+        self.numbers = np.array(self.workers, np.int64)
+        self.rhos = run.rhos[self.numbers]
+        self.links = links_of(run.graph.edges, run.m, self.numbers)
+        self.memory: State = {}
+        self._receivers = self.numbers[self.links.receivers]
         self._byzantine = np.zeros(run.m, np.bool_)
         self._byzantine[run.byzantine] = True
         # Byzantine nodes tell each other the truth: their states are honest.
-        forged = self._byzantine[self.links.senders] & ~self._byzantine[self.links.receivers]
-        self._forged = np.flatnonzero(forged)
-        attack = run.attack
-        self._receives = bool(getattr(attack, "per_receiver", False))
-        self._apart = self._receives or bool(getattr(attack, "uses_x0", False))
-        self._regular = np.flatnonzero(~self._byzantine)
+        self._forged = np.flatnonzero(self._byzantine[self.links.senders] & ~self._byzantine[self._receivers])
         self._static: tuple[Any, Any, Reals] = None, None, np.empty(0)
 
     def rng(self, i: int, k: int) -> np.random.Generator:
-        """The generator of node ``i`` in round ``k``."""
-        return np.random.Generator(np.random.Philox(key=self.run.seed, counter=[0, _RULE, 1 + i, k]))
+        """The generator of row ``i`` in round ``k``."""
+        counter = [0, _RULE, 1 + self.workers[i], k]
+        return np.random.Generator(np.random.Philox(key=self.run.seed, counter=counter))
 
     def exchange(self, messages: Array, k: int, *, index: int | None = None) -> Mail:
         """Every node sends its message, row i of ``messages`` (m, n), to its neighbors of round ``k``.
@@ -142,36 +146,61 @@ class Nodes(Group):
         messages = np.ascontiguousarray(messages)
         links = self.links
         present, weights = self._graph(k)
-        found = links.senders if present is None else np.where(present, links.senders, -1)
-        table, good = list(messages), np.asarray(_core.acceptable(messages, 0.0))
-        finite = good
-        if len(self._forged):
-            found = found.copy()
-            there = self._forged if present is None else self._forged[present[self._forged]]
-            for rows, at, place in self._forge(messages, k if index is None else index, weights, there):
-                found[at] = len(table) + place
-                table += list(rows)
-                good = np.concatenate([good, np.asarray(_core.acceptable(rows, 0.0))])
+        table, good, found = self._heard(messages, k, k if index is None else index, present, weights)
         usable = (found >= 0) & good[found]
         left_out = np.zeros(self.m, np.int64)
         if not usable.all():
-            left_out = np.bincount(links.receivers[(found >= 0) & ~usable], minlength=self.m)
+            lost = ~usable if present is None else present & ~usable
+            left_out = np.bincount(links.receivers[lost], minlength=self.m)
             found = np.where(usable, found, -1)
         dictated = None
         if len(self._forged) and getattr(self.run.attack, "sends", "") == self.run.algorithm.dictates:
             dictated = np.zeros(len(found), np.bool_)
             dictated[self._forged] = True
-        return Mail(links, table, found, weights, finite, left_out, dictated)
+        return Mail(links, table, found, weights, good[: self.m], left_out, dictated)
+
+    def _heard(
+        self, messages: Array, k: int, index: int, present: Any, weights: Reals
+    ) -> tuple[list[Array], NDArray[np.bool_], Ints]:
+        """What is heard: the different messages, own ones first, which are finite, and the one on each link or -1."""
+        raise NotImplementedError
 
     def _graph(self, k: int) -> tuple[Any, Reals]:
         """Which links there are in round ``k`` (None: all), and their Metropolis weights."""
         graph = self.run.graph.at(k, self.run.seed)
         held, present, weights = self._static
         if held is not graph:
-            present = graph.adjacency[self.links.receivers, self.links.senders]
-            weights = graph.metropolis()[self.links.receivers, self.links.senders]
+            present = graph.adjacency[self._receivers, self.links.senders]
+            weights = graph.metropolis()[self._receivers, self.links.senders]
             self._static = graph, (None if present.all() else present), weights
         return self._static[1:]
+
+
+class Network(Nodes):
+    """All nodes of a run in this process."""
+
+    def __init__(self, run: GraphExperiment) -> None:
+        super().__init__(run)
+        self.memory = first_state(run) if run.byzantine else {}
+        attack = run.attack
+        self._receives = bool(getattr(attack, "per_receiver", False))
+        self._apart = tells_apart(attack)
+        self._regular = np.flatnonzero(~self._byzantine)
+
+    def _heard(
+        self, messages: Array, k: int, index: int, present: Any, weights: Reals
+    ) -> tuple[list[Array], NDArray[np.bool_], Ints]:
+        senders = self.links.senders
+        found = senders if present is None else np.where(present, senders, -1)
+        table, good = list(messages), np.asarray(_core.acceptable(messages, 0.0))
+        if len(self._forged):
+            found = found.copy()
+            there = self._forged if present is None else self._forged[present[self._forged]]
+            for rows, at, place in self._forge(messages, index, weights, there):
+                found[at] = len(table) + place
+                table += list(rows)
+                good = np.concatenate([good, np.asarray(_core.acceptable(rows, 0.0))])
+        return table, good, found
 
     def _forge(self, honest: Array, index: int, weights: Reals, forged: Ints) -> list[tuple[Array, Ints, Ints]]:
         """Forged messages for the links ``forged``: rows, the links on which they go, and the row of each."""
@@ -228,11 +257,20 @@ class Nodes(Group):
         return out
 
 
-def links_of(edges: Ints, m: int) -> Links:
-    """The links of the edges (E, 2) of a graph on ``m`` nodes."""
+def tells_apart(attack: Any) -> bool:
+    """Whether an attack is called for each receiver: it may tell every neighbor something else."""
+    return bool(getattr(attack, "per_receiver", False)) or bool(getattr(attack, "uses_x0", False))
+
+
+def links_of(edges: Ints, m: int, held: Ints | None = None) -> Links:
+    """The links of the edges (E, 2) of a graph on ``m`` nodes, or those of them that lead to the nodes ``held``."""
     number = np.arange(len(edges))
     receivers, senders = np.concatenate([edges, edges[:, ::-1]]).reshape(-1, 2).T
-    order = np.lexsort((senders, receivers))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(receivers, minlength=m))]).astype(np.int64)
     both = np.concatenate([number, number])
+    order = np.lexsort((senders, receivers))
+    if held is not None and len(held) < m:
+        order = order[np.isin(receivers[order], held)]
+        receivers = np.searchsorted(held, receivers)
+        m = len(held)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(receivers[order], minlength=m))]).astype(np.int64)
     return Links(offsets, *(np.ascontiguousarray(column[order], np.int64) for column in (receivers, senders, both)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -85,6 +85,8 @@ class RSGP(DecentralizedAlgorithm):
     (subgradient push).
     """
 
+    together: ClassVar[str] = "its weights count the open links of other nodes"
+
     step: NodeSteps
     c: float = 3.0
     window: int = 5
@@ -130,9 +132,9 @@ class RSGP(DecentralizedAlgorithm):
         np.clip(w, -most, most, out=w)
         with np.errstate(over="ignore"):
             x = np.clip(w / y[:, None], -most, most).astype(nodes.dtype)
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
+        alpha = steps_at(self.step, nodes, k)
         sent = np.empty_like(w)
-        _core.node_steps(w, x, nodes.gradients(x, k), None, alpha, nodes.run.rhos, sent, nodes.threads)
+        _core.node_steps(w, x, nodes.gradients(x, k), None, alpha, nodes.rhos, sent, nodes.threads)
         lost = ~np.asarray(_core.acceptable(sent, 0.0))  # a step that is not finite is not made
         sent[lost] = w[lost]
         # Where the step is 0 there is no gradient: what is sent is compared itself.

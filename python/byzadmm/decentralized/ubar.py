@@ -97,7 +97,7 @@ class UBAR(DecentralizedAlgorithm):
             nearest = order_of(rows, x[i])[: max(1, int(self.rho * len(rows) + 1e-9))]
             models = np.stack([x[i], *(rows[j] for j in nearest)])
             with np.errstate(all="ignore"):  # forged models may have any loss
-                losses = np.asarray(nodes.run.loss.batch_losses(models, worker=i, k=k), np.float64)
+                losses = np.asarray(nodes.run.loss.batch_losses(models, worker=nodes.workers[i], k=k), np.float64)
             losses = np.where(np.isnan(losses), np.inf, losses)
             chosen = np.flatnonzero(losses[1:] <= losses[0])
             if not len(chosen):
@@ -106,5 +106,5 @@ class UBAR(DecentralizedAlgorithm):
             picked = [rows[j] for j in np.sort(nearest[chosen])]
             shares = [self.alpha, *([(1 - self.alpha) / len(picked)] * len(picked))]
             moved[i] = weighted_mean([np.ascontiguousarray(x[i]), *picked], np.array(shares))
-        alpha = steps_at(self.step, nodes.m, k, nodes.dtype)
-        _core.node_steps(moved, x, g, None, alpha, nodes.run.rhos, x, nodes.threads)
+        alpha = steps_at(self.step, nodes, k)
+        _core.node_steps(moved, x, g, None, alpha, nodes.rhos, x, nodes.threads)
