@@ -71,7 +71,7 @@ def _worker(args: argparse.Namespace, job: Any) -> None:
 
 
 def _master(args: argparse.Namespace, job: Any) -> int:
-    from byzadmm.engines.report import COLUMNS, RunReport
+    from byzadmm.engines.report import RunReport
 
     reports: dict[str, RunReport] = {}
 
@@ -124,7 +124,7 @@ def _master(args: argparse.Namespace, job: Any) -> int:
         kept = reports.get(chosen)
         if reports and not args.json:
             whole = RunReport.together(list(reports.values()))
-            print_table(COLUMNS, whole.rows(), f"\n{job.size - 1} worker ranks, {whole.rounds} rounds")
+            print_table(whole.columns, whole.rows(), f"\n{job.size - 1} worker ranks, {whole.rounds} rounds")
         if kept is not None and record is not None:
             code = max(code, _also_written(args, "out", record, kept.save))
         if kept is not None and timeline is not None:

@@ -67,6 +67,9 @@ class Kind(IntEnum):
     STOP = 4  #: down: end; up: ending
     NOTICE = 5  #: up: this rank cannot continue, and why
     OVER = 6  #: down: this run is over
+    GO = 7  #: on a graph, down: begin; the ranks that have begun
+    EXCHANGE = 8  #: on a graph, between ranks with neighbors: their messages
+    ACCOUNT = 9  #: on a graph, up: what a rank has heard from each other
     REPORT = 3  #: an older name of MODELS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from byzadmm._internal.arrays import Array
 from byzadmm.training.sampling import Mask
@@ -50,12 +50,14 @@ class Event:
     what: str
     text: str = ""
 
+    noun: ClassVar[str] = "worker"
+
     def record(self) -> dict[str, Any]:
         """As values that JSON has."""
         return asdict(self)
 
     def __str__(self) -> str:
-        who = f"worker {self.workers[0]}" if len(self.workers) == 1 else f"workers {_spans(self.workers)}"
+        who = f"{self.noun}{'s' * (len(self.workers) > 1)} {_spans(self.workers)}"
         where = f" (rank {self.rank})" if self.rank else ""
         return f"round {self.round}: {who}{where}: {self.what}" + (f": {self.text}" if self.text else "")
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ __all__ = ["RankReport", "RunReport"]
 _TIMES = ("seconds", "seconds_asking", "seconds_waiting", "seconds_checking", "seconds_updating")
 _ROUNDS_KEPT = 1000  # at most; beyond that every second one is removed
 # Events after which a rank still takes part.
-_PASSING = ("slow", "back", "restarted")
+PASSING = ("slow", "back", "restarted")
 _BROKEN = ("died", "raised")  # events after which its workers are missing, not eliminated
 
 
@@ -57,6 +57,9 @@ class RankReport:
     last: tuple[float, float] | None = None  # this round's: seconds to the answer, seconds of work
     _response: float = 0.0
     _work: float = 0.0
+
+    #: What several runs add up.
+    summed: ClassVar[tuple[str, ...]] = ("asked", "on_time", "late", "bytes_up", "bytes_down", "_response", "_work")
 
     def answered(self, response: float, work: float) -> None:
         """Count an answer on time; ``work`` is what its sender claims, at most ``response`` of it is believed."""
@@ -114,6 +117,11 @@ class RunReport:
         """Both ways, headers included."""
         return sum(rank.bytes_up + rank.bytes_down for rank in self.ranks)
 
+    #: Headings of :meth:`rows`; ``>`` aligns to the right.
+    columns: ClassVar[tuple[str, ...]] = (
+        "rank", "workers", ">on time", ">late", ">mean ms", ">max ms", ">work ms", ">MB", "state",
+    )  # fmt: skip
+
     def keep_round(self, k: int, begun: float) -> None:
         """Put a round on the timeline; a long run keeps every second, fourth, ... round."""
         if self._seen % self._every == 0:
@@ -140,13 +148,13 @@ class RunReport:
     def together(cls, reports: Sequence[RunReport]) -> RunReport:
         """Several runs on the same ranks as one; events and times added, ranks as the last run left them."""
         last = reports[-1]
-        whole = cls([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
+        whole = type(last)([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
         for name in ("rounds", *_TIMES):
             setattr(whole, name, sum(getattr(report, name) for report in reports))
         for position, now in enumerate(last.ranks):
             parts = [report.ranks[position] for report in reports]
-            rank = RankReport(now.rank, now.workers, longest=max(part.longest for part in parts), state=now.state)
-            for name in ("asked", "on_time", "late", "bytes_up", "bytes_down", "_response", "_work"):
+            rank = type(now)(now.rank, now.workers, longest=max(part.longest for part in parts), state=now.state)
+            for name in now.summed:
                 setattr(rank, name, sum(getattr(part, name) for part in parts))
             whole.ranks.append(rank)
         return whole
@@ -154,14 +162,14 @@ class RunReport:
     def line(self) -> str:
         """The progress of a run: rounds per second, workers that take part, workers eliminated, bytes."""
         rate = self.rounds / max(time.perf_counter() - self.begun, 1e-9)
-        lasting = [event for event in self.events if event.what not in _PASSING]
+        lasting = [event for event in self.events if event.what not in PASSING]
         absent = {worker for event in lasting for worker in event.workers}
         eliminated = {worker for event in lasting if event.what not in _BROKEN for worker in event.workers}
         counts = f"{self.n_workers - len(absent)} of {self.n_workers} workers, {len(eliminated)} eliminated"
         return f"{rate:.0f} rounds/s, {counts}, {self.bytes / 1e6:.1f} MB"
 
     def rows(self) -> list[list[str]]:
-        """The summary, a row per rank, for the columns of ``COLUMNS``."""
+        """The summary, a row per rank, for the columns of ``columns``."""
         return [
             [
                 str(rank.rank),
@@ -199,7 +207,3 @@ class RunReport:
     def draw(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Draw the timeline (:func:`byzadmm.engines._timeline.draw`)."""
         draw(self, path, title)
-
-
-#: Headings of :meth:`RunReport.rows`; ``>`` aligns to the right.
-COLUMNS = ("rank", "workers", ">on time", ">late", ">mean ms", ">max ms", ">work ms", ">MB", "state")

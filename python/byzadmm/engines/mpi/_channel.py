@@ -30,6 +30,10 @@ class Channel:
         The answer that it owes, when it was asked, and the array (m, dim) that receives the numbers.
     buffer, request, count
         A receive in flight, into the first ``count`` bytes of the buffer; after it, the message that was received.
+    account, told
+        What it may tell beside its answers (on a graph), and the last that it told.
+    room : int
+        Bytes of the longest account in this job.
     arrived : float or None
         When a message was received in time that has not been checked yet.
     sends, discards : list of (request, buffer)
@@ -48,6 +52,9 @@ class Channel:
         self.buffer: Bytes = np.empty(0, np.uint8)
         self.request: Any = None
         self.count = 0
+        self.account: Expected | None = None
+        self.told: Array | None = None
+        self.room = 0
         self.arrived: float | None = None
         self.sends: list[tuple[Any, Bytes]] = []
         self.discards: list[tuple[Any, Bytes]] = []

@@ -28,7 +28,7 @@ from byzadmm.engines.messages import (
 )
 from byzadmm.engines.mpi import _launch as launch
 from byzadmm.engines.mpi._channel import Channel
-from byzadmm.engines.mpi._waiting import TAG, Backoff
+from byzadmm.engines.mpi._waiting import TAG, Backoff, dead_ranks
 from byzadmm.engines.protocol import Event
 
 __all__ = ["Channels"]
@@ -49,6 +49,7 @@ class Channels:
         self.good: Array = np.zeros(0, np.bool_)  # workers whose message the master can accept
         self.bound = 0.0
         self.events: list[Event] = []
+        self.event = Event
         self.round = 0
         self.unread: list[Channel] = []
         self.eliminated: list[int] = []  # workers whose rank has broken the format, for the next exchange to report
@@ -95,7 +96,7 @@ class Channels:
                 break
             elif not any(channel.request for channel in self.channels):  # a long message moves in calls of MPI alone
                 backoff.wait()
-        self._read()
+        self.read()
         for rank in sorted(self.waiting):
             self._note(self.channels[rank - 1], "slow")
         self.waiting.clear()
@@ -120,8 +121,11 @@ class Channels:
     def _take(self, message: Any, count: int, channel: Channel) -> None:
         """Receive a message of ``count`` bytes if that is possible for an answer or a notice; otherwise discard it."""
         if channel.arrived is not None:  # the buffer holds an earlier message of this rank
-            self._read()
-        cap = max(0 if channel.owed is None else channel.owed.nbytes, HEADER_BYTES + NOTICE_BYTES)
+            self.read()
+        if channel.account is not None:
+            self._finish(channel)
+        owed = 0 if channel.owed is None else channel.owed.nbytes
+        cap = max(owed, channel.room, HEADER_BYTES + NOTICE_BYTES)
         if channel.closed is None and not 0 <= count <= cap:
             self._eliminate(channel, "oversized")
         elif channel.closed is None and channel.request is not None:
@@ -138,6 +142,14 @@ class Channels:
             self._note_deaths(error)
             return
         self._tested(channel)
+
+    def _finish(self, channel: Channel) -> None:
+        """Wait a moment for the message that is being received: one that tells beside its answers does not wait."""
+        end = time.perf_counter() + _MOMENT
+        while channel.request is not None and not self._tested(channel) and time.perf_counter() < end:
+            pass
+        if channel.arrived is not None:
+            self.read()
 
     def _discard(self, message: Any, count: int, channel: Channel) -> None:
         rest = []
@@ -163,7 +175,9 @@ class Channels:
 
     def _note_end(self, channel: Channel, message: Bytes) -> None:
         header = peek(message)
-        channel.ended |= header is not None and header.kind == Kind.STOP
+        if header is not None and header.kind == Kind.STOP:
+            channel.ended = True
+            self.unreceived |= header.save
 
     def _tested(self, channel: Channel) -> bool:
         try:
@@ -174,15 +188,27 @@ class Channels:
             self._note_deaths(error)
             return True
         channel.request = None
+        if channel.account is not None and self._is_account(channel, channel.account):
+            return True
         if channel.rank in self.waiting:
             channel.arrived = time.perf_counter()
             self.waiting.discard(channel.rank)
         self.unread.append(channel)
         if channel.arrived is None:
-            self._read()
+            self.read()
         return True
 
-    def _read(self) -> None:
+    def _is_account(self, channel: Channel, account: Expected) -> bool:
+        """Take what a rank tells beside its answers; that of an earlier run is ignored."""
+        message = channel.buffer[: channel.count]
+        _, numbers = validate(message, account)
+        if numbers is not None:
+            channel.told = numbers.copy()
+            return True
+        header = peek(message)
+        return header is not None and header.kind == Kind.ACCOUNT and header.run < account.run
+
+    def read(self) -> None:
         """Check what was received, all answers of a round together: one by one each would find cold caches."""
         start = time.thread_time()
         unread, self.unread = self.unread, []
@@ -248,7 +274,7 @@ class Channels:
     # ranks that fail
 
     def _note(self, channel: Channel, what: str, text: str = "") -> None:
-        self.events.append(Event(self.round, channel.rank, tuple(channel.workers), what, text))
+        self.events.append(self.event(self.round, channel.rank, tuple(channel.workers), what, text))
 
     def _close(self, channel: Channel, why: str, text: str = "") -> None:
         """Ask this rank no more: its workers are missing from now on."""
@@ -266,14 +292,11 @@ class Channels:
 
     def _note_deaths(self, error: Exception) -> None:
         """Close the channels of the ranks that have died; any other error of MPI is raised again."""
-        self._read()  # what they sent before is valid
+        self.read()  # what they sent before is valid
         mpi = self.mpi
         if error.Get_error_class() not in (mpi.ERR_PROC_FAILED, mpi.ERR_PROC_FAILED_PENDING):  # type: ignore[attr-defined]
             raise error
-        failed = self.comm.Get_failed()
-        count = failed.Get_size()
-        dead = mpi.Group.Translate_ranks(failed, list(range(count)), self.comm.Get_group())
-        self.comm.Ack_failed(count)
+        dead = dead_ranks(mpi, self.comm)
         for channel in self.channels:
             if channel.rank in dead and channel.closed != "died":
                 self._close(channel, "died")
@@ -287,7 +310,7 @@ class Channels:
         when all have answered the first, or time is up.
         """
         self.waiting.clear()  # a round that was interrupted
-        self._read()
+        self.read()
         self.tell_all(pack(Kind.STOP, EMPTY))
         missing = self._await_ends(seconds)
         if missing and self.tolerant:  # an abort does not always end several ranks that are stopped
@@ -317,5 +340,9 @@ class Channels:
     def tell_all(self, message: Bytes) -> None:
         """Send what needs no answer."""
         for channel in self.channels:
-            if channel.closed != "died":
-                self._send(channel, message)
+            self.tell(channel, message)
+
+    def tell(self, channel: Channel, message: Bytes) -> None:
+        """Send one rank what needs no answer."""
+        if channel.closed != "died":
+            self._send(channel, message)

@@ -5,12 +5,23 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
+from typing import Protocol
 
 from byzadmm._internal.atomic_files import prepare
 from byzadmm._internal.npz import read_npz, write_npz
-from byzadmm.training.workers import Workers
+from byzadmm.algorithms.base import State
 
-__all__ = ["RankCheckpoint"]
+__all__ = ["Held", "RankCheckpoint"]
+
+
+class Held(Protocol):
+    """What a rank holds: workers, or nodes of a graph."""
+
+    def state(self) -> State:
+        """Its arrays."""
+
+    def restore(self, state: State) -> None:
+        """Continue from them."""
 
 
 class RankCheckpoint:
@@ -39,7 +50,7 @@ class RankCheckpoint:
     def _path(self, done: int) -> Path:
         return Path(f"{self._base}.{done}{self._ending}")
 
-    def save(self, workers: Workers, done: int) -> None:
+    def save(self, workers: Held, done: int) -> None:
         """Write the state after ``done`` iterations, and remove all but the one before."""
         write_npz(self._path(done), workers.state(), {"token": self._token})
         keep, self._last = {self._path(self._last), self._path(done)}, done
@@ -47,7 +58,7 @@ class RankCheckpoint:
             if old not in keep:
                 old.unlink(missing_ok=True)
 
-    def load(self, workers: Workers) -> bool:
+    def load(self, workers: Held) -> bool:
         """Restore the state that belongs to the master's checkpoint; whether there is one."""
         try:
             arrays, about = read_npz(self._path(self._last))

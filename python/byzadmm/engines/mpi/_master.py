@@ -44,7 +44,7 @@ class MasterEngine:
     def __init__(self, ranks: Channels, experiment: Experiment, number: int, patience: float) -> None:
         self.ranks, self.experiment, self.number, self.patience = ranks, experiment, number, patience
         self.events = ranks.events = []
-        ranks.eliminated, ranks.round, ranks.seconds_checking = [], 0, 0.0
+        ranks.event, ranks.eliminated, ranks.round, ranks.seconds_checking = Event, [], 0, 0.0
         rows = experiment.sampling.count
         # The master keeps the answers of two rounds; those of the next go into the third.
         self._turns = itertools.cycle([np.zeros((rows, experiment.length), experiment.dtype) for _ in range(3)])

@@ -1,11 +1,12 @@
-"""Waiting for messages, the same at both ends."""
+"""Waiting for messages, and ranks that have died, the same at both ends."""
 
 from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
-__all__ = ["TAG", "Backoff"]
+__all__ = ["TAG", "Backoff", "dead_ranks"]
 
 #: The tag of every message.
 TAG = 7
@@ -25,3 +26,12 @@ class Backoff:
             time.sleep(5e-5)
         elif self.looks > 50:
             _yield_core()
+
+
+def dead_ranks(mpi: Any, comm: Any) -> list[int]:
+    """All ranks that are known to have died; what MPI has said of them is acknowledged."""
+    failed = comm.Get_failed()
+    count = failed.Get_size()
+    dead = mpi.Group.Translate_ranks(failed, list(range(count)), comm.Get_group())
+    comm.Ack_failed(count)
+    return list(dead)

@@ -71,8 +71,12 @@ class WorkerRank:
     def stop(self) -> bool:
         """Wait for the end; whether the process must end without MPI_Finalize."""
         self._until_told()
-        self._send(pack(Kind.STOP, EMPTY))
+        self._send(pack(Kind.STOP, EMPTY, save=self._unsettled()))
         return self._until_told().save
+
+    def _unsettled(self) -> bool:
+        """Whether messages to other ranks are under way that MPI_Finalize could wait for."""
+        return False
 
     def _until_told(self) -> Header:
         while True:
@@ -85,15 +89,23 @@ class WorkerRank:
         if self._held is not None:
             held, self._held = self._held, None
             return held
-        backoff, status = Backoff(), self.mpi.Status()
+        backoff = Backoff()
         limit = 2 * self.patience  # the master may take that long to load its own data, and reports it itself
         end = time.perf_counter() + launch.patience_of(self.rank - 1, limit)
+        while (found := self._look()) is None:
+            if not self._contacted and time.perf_counter() >= end:
+                bad_start(self.comm, f"mpi: rank {self.rank} waited {limit:g} s for the master's first message")
+            backoff.wait()
+        self._contacted = True
+        return found
+
+    def _look(self) -> tuple[Header, Bytes] | None:
+        """A message of the master, if there is one."""
+        status = self.mpi.Status()
         try:
-            while (message := self.comm.Improbe(0, self.mpi.ANY_TAG, status)) is None:
-                if not self._contacted and time.perf_counter() >= end:
-                    bad_start(self.comm, f"mpi: rank {self.rank} waited {limit:g} s for the master's first message")
-                backoff.wait()
-            self._contacted = True
+            message = self.comm.Improbe(0, self.mpi.ANY_TAG, status)
+            if message is None:
+                return None
             content = np.empty(status.Get_count(self.mpi.BYTE), np.uint8)
             message.Recv([content, self.mpi.BYTE])
         except self.mpi.Exception:  # the master has died: nothing is left to do

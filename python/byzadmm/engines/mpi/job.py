@@ -7,17 +7,21 @@ import contextlib
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from byzadmm._internal.validation import check_real
+from byzadmm.decentralized.experiment import GraphExperiment
 from byzadmm.engines.messages import EMPTY, Kind, pack
 from byzadmm.engines.mpi import _launch as launch
 from byzadmm.engines.mpi._channels import Channels
+from byzadmm.engines.mpi._collector import Collector
 from byzadmm.engines.mpi._master import MasterEngine
+from byzadmm.engines.mpi._node_rank import NodeRank
+from byzadmm.engines.mpi._routes import check_routes
 from byzadmm.engines.mpi._start import abort, bad_start, start_mpi
-from byzadmm.engines.mpi._worker import WorkerRank
 from byzadmm.engines.report import RunReport
 from byzadmm.engines.run import lead
 from byzadmm.results import Result
@@ -79,7 +83,7 @@ class Job:
         self._ranks = Channels(self._mpi, self._comm, self.size, self.tolerant) if self.is_master else None
         self._worker = None
         if not self.is_master:
-            self._worker = WorkerRank(self._mpi, self._comm, self.rank, self.size, self.patience)
+            self._worker = NodeRank(self._mpi, self._comm, self.rank, self.size, self.patience)
         self._leave: str | None = None
         self._code = 0
 
@@ -155,6 +159,77 @@ class Job:
             if self.report is not None:
                 self.report.seconds = time.perf_counter() - begun
                 self.report.finish(self._ranks.states())
+
+    def simulate_decentralized(
+        self,
+        dataset: Any,
+        parts: Any,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        watch: Callable[[int, RunReport], None] | None = None,
+        on_evaluation: OnEvaluation | None = None,
+        **settings: Any,
+    ) -> Result | None:
+        """:func:`byzadmm.decentralized.simulate` with the nodes on the other ranks.
+
+        Messages go from the ranks that hold nodes to those that hold their neighbors. Rank 0 has no part in the rounds:
+        it asks for the models at evaluations. A message that is not there at the deadline is missing in that round.
+
+        Parameters
+        ----------
+        dataset, parts, settings
+            As in ``decentralized.simulate``; the same on every rank. ``threads`` is 1 unless given.
+        checkpoint : path, optional
+            At each evaluation rank 0 saves the curves there, and every rank the state of its nodes beside them. The
+            same call after a crash continues from there, to the same bits.
+        watch : callable, optional
+            Called by rank 0 a few times a second, with the iterations that are done and the report so far.
+        on_evaluation : callable, optional
+            As in ``decentralized.simulate``; called by rank 0.
+
+        Returns
+        -------
+        Result on rank 0, None on the other ranks
+            To the bit that of ``decentralized.simulate`` if every message came in time.
+        """
+        number = self._runs
+        self._runs += 1
+
+        def build() -> GraphExperiment:
+            experiment = GraphExperiment(dataset, parts, **({"threads": 1} | settings))
+            check_routes(experiment, self.size)
+            return experiment
+
+        def quietly() -> GraphExperiment:
+            with warnings.catch_warnings():  # rank 0 says it
+                warnings.simplefilter("ignore", RuntimeWarning)
+                return build()
+
+        if self._worker is not None:
+            self._worker.serve_nodes(number, quietly, checkpoint, self.deadline)
+            return None
+        assert self._ranks is not None
+        self.report = None
+        begun = time.perf_counter()
+        collector: Collector | None = None
+        try:
+            with self.watched("loading its data"):
+                run = build()
+
+            def tick(done: int) -> None:
+                if watch is not None and self.report is not None:
+                    watch(done, self.report)
+
+            collector = Collector(
+                self._ranks, run, number, patience=self.patience, deadline=self.deadline, tick=tick
+            )
+            self.report = collector.report
+            return collector.lead(checkpoint=checkpoint, on_evaluation=on_evaluation)
+        finally:
+            self._ranks.tell_all(pack(Kind.OVER, EMPTY, run=number))
+            if collector is not None:
+                collector.finish()
+                collector.report.seconds = time.perf_counter() - begun
 
     def watched(self, stage: str) -> contextlib.AbstractContextManager[None]:
         """Abort the job with exit code 2 and one line if the block, a ``stage`` of the start, exceeds the patience."""
