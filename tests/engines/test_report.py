@@ -12,7 +12,7 @@ from byzadmm._internal.progress import Bar
 from byzadmm.delays import Replay
 from byzadmm.engines import Event
 from byzadmm.engines._timeline import shares
-from byzadmm.engines.report import COLUMNS, RankReport, RunReport
+from byzadmm.engines.report import RankReport, RunReport
 
 
 def some_report(trace: bool = False) -> RunReport:
@@ -38,7 +38,7 @@ def test_the_report_counts(tmp_path: Path) -> None:
         ["2", "2", "4/5", "-", "27.50", "50.0", "27.50", "0.0", "wrong length"],
         ["3", "-", "0/0", "-", "0.00", "0.0", "0.00", "0.0", "ready"],
     ]
-    assert len(report.rows()[0]) == len(COLUMNS)
+    assert len(report.rows()[0]) == len(RunReport.columns)
     assert "2 of 3 workers, 1 eliminated, 2.5 MB" in report.line()
     whole = RunReport.together([report, report])
     assert whole.rows()[0] == ["1", "0-1", "10/10", "-", "30.00", "50.0", "30.00", "5.0", "ready"]

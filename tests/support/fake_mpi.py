@@ -33,7 +33,10 @@ class Request:
 
 
 class Comm:
-    """One queue of (rank, bytes, outcome of the receive); an exception in it is raised by the probe."""
+    """One queue of (rank, bytes, outcome of the receive); an exception in it is raised by the probe.
+
+    Where a rank is probed, what others sent stays in the queue.
+    """
 
     def __init__(self) -> None:
         self.queue: deque[Any] = deque()
@@ -41,11 +44,15 @@ class Comm:
         self.sent: list[tuple[int, Any]] = []
         self.received = 0
         self.send_fails: Exception | None = None
+        self.taken = True  # whether a message that waits for its receiver is taken
 
     def Improbe(self, source: int, tag: int, status: Any) -> Any:
-        if not self.queue:
+        for item in self.queue:
+            if source <= 0 or isinstance(item, Exception) or item[0] == source:
+                self.queue.remove(item)
+                break
+        else:
             return None
-        item = self.queue.popleft()
         if isinstance(item, Exception):
             raise item
         rank, content, outcome = item
@@ -65,6 +72,10 @@ class Comm:
             raise self.send_fails
         self.sent.append((rank, buffer[0]))
         return Request()
+
+    def Issend(self, buffer: Any, rank: int, tag: int) -> Request:
+        self.Isend(buffer, rank, tag)
+        return Request(self.taken)
 
     def Get_failed(self) -> Any:
         return SimpleNamespace(Get_size=lambda: len(self.dead), ranks=self.dead)

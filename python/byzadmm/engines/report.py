@@ -148,7 +148,8 @@ class RunReport:
     def together(cls, reports: Sequence[RunReport]) -> RunReport:
         """Several runs on the same ranks as one; events and times added, ranks as the last run left them."""
         last = reports[-1]
-        whole = type(last)([], [event for report in reports for event in report.events], last.wire, last.n_workers, last.dim)
+        events = [event for report in reports for event in report.events]
+        whole = type(last)([], events, last.wire, last.n_workers, last.dim)
         for name in ("rounds", *_TIMES):
             setattr(whole, name, sum(getattr(report, name) for report in reports))
         for position, now in enumerate(last.ranks):

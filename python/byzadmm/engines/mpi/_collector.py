@@ -19,6 +19,8 @@ from byzadmm.engines.mpi._master import share
 from byzadmm.engines.mpi._peers import REASONS, Column, Own
 from byzadmm.engines.mpi._routes import Routes, peers_of
 from byzadmm.engines.mpi._waiting import Backoff
+from byzadmm.engines.protocol import Event
+from byzadmm.engines.report import PASSING
 from byzadmm.results import Result
 from byzadmm.training.run import OnEvaluation, train
 
@@ -44,17 +46,20 @@ class Collector:
     ) -> None:
         self.ranks, self.run, self.number = ranks, run, number
         self.patience, self.deadline, self.tick = patience, deadline, tick
-        self.events = ranks.events = []
+        self.events: list[Event] = []
+        self._new = ranks.events = []
         ranks.event, ranks.eliminated, ranks.round = NodeEvent, [], 0
         size = len(ranks.channels) + 1
         routes = Routes(run, size)
         self._peers = {channel.rank: peers_of(routes, channel.rank) for channel in ranks.channels}
-        self._asked = self._begun = 0
+        self._asked, self._who = -1, set[int]()
+        self._begun = 0
         self._save = False
         self._go: set[int] = set()
         self._stats: dict[int, NodeRankReport] = {}
         self._slow: dict[int, set[int]] = {channel.rank: set() for channel in ranks.channels}
-        self._said: set[tuple[int, str]] = set()
+        self._known: set[tuple[int, str]] = set()
+        self._died: list[int] = []
         for channel in ranks.channels:
             channel.workers = share(run.m, channel.rank, size)
             channel.stats = stats = NodeRankReport(channel.rank, tuple(channel.workers))
@@ -127,6 +132,8 @@ class Collector:
                 backoff.wait()
         ranks.collect(0.0)
         self._follow()
+        for rank in self._died:
+            self._once(ranks.round, rank, "died", "")
         self._require_a_rank()
         if end == np.inf and not ranks.present.any():
             silent = self.patience + 2 * self.deadline
@@ -135,11 +142,15 @@ class Collector:
         self.report.rounds = done - self._begun
         self.tick(done)
         if done < self.run.iterations:
-            self._fresh()
             self._ask_all(done + self.run.span(done))
 
     def finish(self) -> None:
-        """Complete the report from what the ranks told."""
+        """Take the last answers, and complete the report from what the ranks told."""
+        self.ranks.collect(self.deadline)
+        self._follow()
+        self._summarize()
+
+    def _summarize(self) -> None:
         told = self._told()
         for rank, stats in self._stats.items():
             tellers = [other for other in told if rank in self._peers[other]]
@@ -154,7 +165,7 @@ class Collector:
         """Why a rank is not heard any more, by rank 0 or by others."""
         if channel.closed is not None:
             return channel.closed
-        reasons = [REASONS[int(row[Column.CLOSED])] for row in seen if row[Column.CLOSED]]
+        reasons = [why for row in seen if (why := REASONS[int(row[Column.CLOSED])]) not in ("", "refused")]
         slow = any(row[Column.SLOW_SINCE] >= 0 for row in seen)
         return reasons[0] if reasons else "slow" if slow else channel.state
 
@@ -171,8 +182,8 @@ class Collector:
     def _ask_all(self, done: int) -> None:
         """Ask every rank that owes no answer for its models after ``done`` iterations, once."""
         if self._asked != done:
-            self._asked = done
-            self._who: set[int] = set()
+            self._asked, self._who = done, set()
+            self._fresh()
         for channel in self._holding:
             if channel.closed is not None or channel.owed is not None or channel.rank in self._who:
                 continue
@@ -194,18 +205,23 @@ class Collector:
 
     def _follow(self) -> None:
         """Events and progress from what the ranks told of each other."""
+        # In which round a rank died is known to those that waited for it.
+        self._died += [event.rank for event in self._new if event.what == "died"]
+        self.events += [event for event in self._new if event.what != "died"]
+        self._known |= {(event.rank, event.what) for event in self._new if event.what not in (*PASSING, "died")}
+        self._new.clear()
         told = self._told()
         for teller, rows in told.items():
             for other, row in zip(self._peers[teller], rows[1:], strict=True):
                 why = REASONS[int(row[Column.CLOSED])]
-                if why:
-                    self._once(int(row[Column.CLOSED_AT]), other, why, f"heard by rank {teller}")
+                if why and why != "refused":
+                    self._once(int(row[Column.CLOSED_AT]), other, why, f"says rank {teller}")
                 if row[Column.NOT_FINITE]:
                     self._once(self.run.first_k + int(rows[0][Own.DONE]) - 1, other, "non_finite", "")
                 since = int(row[Column.SLOW_SINCE])
                 if since >= 0 and not why:
                     if not self._slow[other]:
-                        self._note(since, other, "slow", f"to rank {teller}")
+                        self._note(since, other, "slow", f"rank {teller} heard nothing in time")
                     self._slow[other].add(teller)
                 elif teller in self._slow[other]:
                     self._slow[other].discard(teller)
@@ -215,13 +231,12 @@ class Collector:
         if done - self._begun > self.report.rounds:
             self.report.rounds = done - self._begun
             self.ranks.round = self.run.first_k + done - 1
-            self.finish()
+            self._summarize()
             self.tick(done)
 
     def _once(self, number: int, rank: int, what: str, text: str) -> None:
-        known = {(event.rank, event.what) for event in self.events} | self._said
-        if (rank, what) not in known:
-            self._said.add((rank, what))
+        if (rank, what) not in self._known:
+            self._known.add((rank, what))
             self._note(number, rank, what, text)
 
     def _note(self, number: int, rank: int, what: str, text: str) -> None:

@@ -47,10 +47,12 @@ class NodeRank(WorkerRank):
         part: Part | None = None
         while True:
             header, message = self._next()
-            if header.kind == Kind.STOP or header.run > number:
-                self._held = header, message
-                return
-            if header.kind == Kind.OVER and header.run == number:
+            later = header.kind == Kind.STOP or header.run > number
+            if later or (header.kind == Kind.OVER and header.run == number):
+                if later:
+                    self._held = header, message
+                if part is not None and self._question is not None and not self._failed:
+                    self._isend(part.answer(self._question))  # rank 0 waits for what it has asked
                 return
             if self._failed or header.run < number:
                 continue
@@ -67,6 +69,8 @@ class NodeRank(WorkerRank):
                     self._peers.wait_for(set(body(message, header)[0].astype(int).tolist()))
                     self._train(part)
             except (Exception, SystemExit) as error:
+                if part is not None:
+                    self._say(part)
                 self.notify_failure(error)
 
     def notify_failure(self, error: BaseException) -> None:

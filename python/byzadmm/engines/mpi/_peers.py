@@ -16,6 +16,7 @@ import numpy as np
 
 from byzadmm._internal.arrays import Array
 from byzadmm.engines.messages import (
+    EMPTY,
     FAULTS,
     HEADER_BYTES,
     NOTICE_BYTES,
@@ -35,8 +36,8 @@ __all__ = ["REASONS", "WITHIN", "Column", "Own", "Peer", "Peers"]
 
 #: Exchanges are numbered ``rounds since the first * WITHIN + place in the round``.
 WITHIN = 1 << 16
-#: Why a rank is not heard any more, by its number in an account.
-REASONS = ("", "died", "raised", *FAULTS)
+#: Why a rank is not heard any more, by its number in an account; "refused": it does not hear this one any more.
+REASONS = ("", "died", "raised", *FAULTS, "refused")
 _UNTAKEN = 2
 
 
@@ -315,6 +316,9 @@ class Peers:
         if header is None:
             self._close(peer, "garbage")
             return
+        if header.kind == Kind.OVER:
+            self._close(peer, "refused")
+            return
         came = header.run, header.round
         if header.kind != Kind.EXCHANGE or (came[0] == self.run and not came[1] <= self.last):
             self._close(peer, "wrong_round")
@@ -346,7 +350,9 @@ class Peers:
     # ranks that fail
 
     def _close(self, peer: Peer, why: str) -> None:
-        """Hear this rank no more: its nodes are missing from now on."""
+        """Hear this rank no more: its nodes are missing from now on. One that broke the format is told."""
+        if why in FAULTS:
+            self._send(peer, pack(Kind.OVER, EMPTY, run=self.run))
         peer.closed = why
         peer.held = None
         peer.stats[Column.CLOSED], peer.stats[Column.CLOSED_AT] = REASONS.index(why), self.round
