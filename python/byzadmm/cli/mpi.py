@@ -1,4 +1,4 @@
-"""``byzadmm mpi run``: the runs of ``byzadmm run`` one after another, with the workers on other ranks."""
+"""``byzadmm mpi run``: the runs of ``byzadmm run`` one after another, with workers or nodes on other ranks."""
 
 from __future__ import annotations
 
@@ -43,11 +43,18 @@ def _silently(run: Callable[[], None]) -> None:
 
 
 def _arguments(args: argparse.Namespace, name: str, run: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of ``Job.simulate`` for the run of that name."""
-    ranks: dict[str, Any] = {"wire": args.wire, "threads": check_int(args.threads, "threads", low=0) or 1}
+    """The arguments of ``Job.simulate``, or on a graph ``Job.simulate_decentralized``, for the run of that name."""
+    ranks: dict[str, Any] = {"threads": check_int(args.threads, "threads", low=0) or 1}
+    if "graph" not in run:
+        ranks["wire"] = args.wire
     if args.checkpoint is not None:
         ranks["checkpoint"] = Path(args.checkpoint) / f"{name.replace(os.sep, '-')}.npz"
     return {"dataset": None, "parts": None} | run | ranks
+
+
+def _simulate(job: Any, run: dict[str, Any]) -> Callable[..., Any]:
+    """What trains with the workers, or on a graph the nodes, on the other ranks."""
+    return job.simulate_decentralized if "graph" in run else job.simulate  # type: ignore[no-any-return]
 
 
 def _request(args: argparse.Namespace) -> Request:
@@ -60,6 +67,10 @@ def _request(args: argparse.Namespace) -> Request:
     request = make_request(args)
     if any("delays" in run for run in request.runs().values()):
         raise ValueError("delays: are simulated in one process, not over MPI yet; see byzadmm run")
+    if any("graph" in run for run in request.runs().values()):
+        for name in ("wire", "timeline", "trace"):
+            if getattr(args, name) is not None:
+                raise ValueError(f"{name}: not on a graph, where no master asks; got {getattr(args, name)!r}")
     return request
 
 
@@ -67,7 +78,7 @@ def _worker(args: argparse.Namespace, job: Any) -> None:
     with job:
         request = _request(args)
         for cell, run in request.runs().items():
-            job.simulate(**_arguments(args, request.name(cell), run))
+            _simulate(job, run)(**_arguments(args, request.name(cell), run))
 
 
 def _master(args: argparse.Namespace, job: Any) -> int:
@@ -93,8 +104,8 @@ def _master(args: argparse.Namespace, job: Any) -> int:
 
             places = [place for place, shared in request.plan.runs.items() if shared is run]
             try:
-                traced = args.trace is not None and cell == request.chosen[0]
-                result = job.simulate(**_arguments(args, name, run), watch=watch, trace=traced)
+                more = {"trace": True} if args.trace is not None and cell == request.chosen[0] else {}
+                result = _simulate(job, run)(**_arguments(args, name, run), watch=watch, **more)
                 reports[name] = job.report
                 for place in places:
                     study.results[place] = result
