@@ -30,7 +30,7 @@ def test_every_run_has_the_bits_of_one_process(ranks: int, every: int, tmp_path:
     record = read(tmp_path / "same.json")
     assert record["different"] == {}
     assert record["events"] == []
-    assert record["count"] == len(list(cases())[::every]) > 25
+    assert record["count"] == len(list(cases())[::every]) > 10
 
 
 def test_runs_of_one_job_one_after_another(tmp_path: Path) -> None:
@@ -139,6 +139,8 @@ def test_a_killed_rank_is_a_crashed_neighbor_and_a_slow_one_comes_back(tmp_path:
     assert ranks[0]["on_time"] <= ranks[0]["asked"]
     assert report["rounds"] == ROUNDS
     assert len(result.iterations) == 4
+    there = [0, 1, 2, 3, 6, 7]  # the curves are without the nodes that died
+    assert result.x0 == pytest.approx(result.x[there].mean(axis=0), rel=1e-6)
 
 
 def test_what_is_no_valid_message_is_not_heard(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ class GraphExperiment(Experiment):
         The given one; for an ideal algorithm without the links of the Byzantine nodes.
     rhos : (m,) float64
         Weight of each node's regularizer.
+    absent : set of int
+        Nodes whose process has died: the curves are without them from then on.
     """
 
     schedules: ClassVar[tuple[str, ...]] = ("graph",)
@@ -54,6 +56,7 @@ class GraphExperiment(Experiment):
         if graph.m != self.m:
             raise ValueError(f"graph: expected one node for each of {self.m} workers, got {graph.m}")
         self.rhos = self._checked_rhos()
+        self.absent: set[int] = set()
         self.given_graph = graph
         self.graph = graph.cut_off(self.byzantine) if self.algorithm.ideal else graph
         if deviation is not None:
@@ -116,6 +119,7 @@ class GraphHistory(History):
 
     def evaluate(self, done: int, state: State) -> dict[str, float]:
         self._x = state["x"]
+        self._regular = [i for i in self.run.regular if i not in self.run.absent] or self.run.regular
         found = super().evaluate(done, state | {"x0": self._center(state)})
         return found
 

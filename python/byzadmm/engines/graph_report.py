@@ -74,7 +74,7 @@ class GraphReport(RunReport):
     """One run on a graph: what the ranks heard from each other, and the events; rank 0 takes no part in the rounds."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        "rank", "nodes", ">on time", ">late", ">bad", ">mean ms", ">max ms", ">work ms", ">MB", "state",
+        "rank", "nodes", ">on time", ">late", ">NaN", ">mean ms", ">max ms", ">work ms", ">MB", "state",
     )  # fmt: skip
 
     @property

@@ -112,6 +112,7 @@ class Collector:
             for channel in self._holding:
                 if channel.run == self.number and not self._restored[channel.workers[0]]:
                     self._note(done, channel.rank, "restarted", "no saved state")
+        self._note_absent()
         self._ask_all(done + self.run.span(done))
 
     def collect(self, done: int, state: dict[str, Array]) -> None:
@@ -138,6 +139,7 @@ class Collector:
         if end == np.inf and not ranks.present.any():
             silent = self.patience + 2 * self.deadline
             raise ConnectionError(f"mpi: no rank has said anything for {silent:g} s")
+        self._note_absent()
         state["x"][ranks.present] = self._models[ranks.present]
         self.report.rounds = done - self._begun
         self.tick(done)
@@ -217,7 +219,7 @@ class Collector:
                 if why and why != "refused":
                     self._once(int(row[Column.CLOSED_AT]), other, why, f"says rank {teller}")
                 if row[Column.NOT_FINITE]:
-                    self._once(self.run.first_k + int(rows[0][Own.DONE]) - 1, other, "non_finite", "")
+                    self._once(int(row[Column.NOT_FINITE_AT]), other, "non_finite", f"says rank {teller}")
                 since = int(row[Column.SLOW_SINCE])
                 if since >= 0 and not why:
                     if not self._slow[other]:
@@ -241,6 +243,10 @@ class Collector:
 
     def _note(self, number: int, rank: int, what: str, text: str) -> None:
         self.events.append(NodeEvent(number, rank, tuple(self.ranks.channels[rank - 1].workers), what, text))
+
+    def _note_absent(self) -> None:
+        """Leave the nodes of ranks that cannot be asked any more out of the curves."""
+        self.run.absent |= {node for channel in self._holding if channel.closed is not None for node in channel.workers}
 
     def _require_a_rank(self) -> None:
         """Raise if no rank with nodes can be asked any more."""

@@ -23,6 +23,7 @@ from byzadmm.training.workers import taken
 __all__ = ["NodeRank"]
 
 _SAY = 0.2  # seconds between two accounts
+_MOMENT = 2.0  # seconds that the last messages have to arrive
 _FOLLOWED = "follower_"  # before the names of what attackers follow, in a saved state
 
 
@@ -156,8 +157,8 @@ class NodeRank(WorkerRank):
             os._exit(1)
         return self._kept[-1][0]
 
-    def _unsettled(self) -> bool:
-        return self._peers.unsettled()
+    def _settled(self) -> bool:
+        return self._peers.settle(_MOMENT)
 
 
 class Part:

@@ -54,7 +54,8 @@ class Column(IntEnum):
     OUT = 7
     CLOSED = 8  #: place in REASONS
     CLOSED_AT = 9  #: in this round
-    SLOW_SINCE = 10  #: the round in which it has not answered; -1: it has answered
+    NOT_FINITE_AT = 10  #: first in this round
+    SLOW_SINCE = 11  #: the round in which it has not answered; -1: it has answered
 
 
 class Own(IntEnum):
@@ -96,6 +97,12 @@ class Peer:
     @property
     def slow(self) -> bool:
         return bool(self.stats[Column.SLOW_SINCE] >= 0)
+
+    def note_not_finite(self, count: int, round: int) -> None:
+        """Count models that are not finite."""
+        if not self.stats[Column.NOT_FINITE]:
+            self.stats[Column.NOT_FINITE_AT] = round
+        self.stats[Column.NOT_FINITE] += count
 
     @property
     def position(self) -> tuple[int, int]:
@@ -258,12 +265,19 @@ class Peers:
         for peer in self.peers.values():
             self._send(peer, pack_notice(text))
 
-    def unsettled(self) -> bool:
-        """Whether messages are under way that nobody has taken, or were left with their senders."""
-        for peer in self._known.values():
-            self._settle(peer)
-        known = self._known.values()
-        return any(peer.sends or peer.request is not None or peer.closed for peer in known)
+    def settle(self, seconds: float) -> bool:
+        """Take what comes until all that was sent is taken, or time is up; False: MPI_Finalize could wait for it."""
+        known, end, backoff = self._known.values(), time.perf_counter() + seconds, Backoff()
+        while True:
+            for peer in known:
+                peer.held = None
+                self._settle(peer)
+            if not any(peer.sends or peer.request is not None for peer in known):
+                return not any(peer.closed for peer in known)
+            if not self.poll():
+                if time.perf_counter() >= end:
+                    return False
+                backoff.wait()
 
     # receiving
 

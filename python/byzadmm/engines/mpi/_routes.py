@@ -15,7 +15,7 @@ from byzadmm.decentralized.experiment import GraphExperiment, rounds
 from byzadmm.decentralized.network import Links, Network, Nodes, links_of, tells_apart
 from byzadmm.engines.messages import HEADER_BYTES
 from byzadmm.engines.mpi._master import share
-from byzadmm.engines.mpi._peers import WITHIN, Column, Peers
+from byzadmm.engines.mpi._peers import WITHIN, Peers
 
 __all__ = ["Follower", "RankNodes", "Routes", "check_routes", "peers_of"]
 
@@ -214,7 +214,8 @@ class RankNodes(Nodes):
         for other, numbers in came.items():
             rows = np.ascontiguousarray(numbers, self.dtype)
             fine = np.asarray(_core.acceptable(rows, 0.0))
-            self._peers.peers[other].stats[Column.NOT_FINITE] += np.count_nonzero(~fine)
+            if not fine.all():
+                self._peers.peers[other].note_not_finite(int(np.count_nonzero(~fine)), k)
             found[np.searchsorted(self._here, into[other].links)] = len(table) + into[other].row
             table += list(rows)
             good = np.concatenate([good, fine])

@@ -71,12 +71,12 @@ class WorkerRank:
     def stop(self) -> bool:
         """Wait for the end; whether the process must end without MPI_Finalize."""
         self._until_told()
-        self._send(pack(Kind.STOP, EMPTY, save=self._unsettled()))
+        self._send(pack(Kind.STOP, EMPTY, save=not self._settled()))
         return self._until_told().save
 
-    def _unsettled(self) -> bool:
-        """Whether messages to other ranks are under way that MPI_Finalize could wait for."""
-        return False
+    def _settled(self) -> bool:
+        """Whether no message to other ranks is under way that MPI_Finalize could wait for."""
+        return True
 
     def _until_told(self) -> Header:
         while True:
