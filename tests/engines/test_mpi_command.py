@@ -18,6 +18,8 @@ import pytest
 
 from byzadmm import ADMM, Result, asynchronous, attacks, datasets, delays, partition
 from byzadmm.cli import main
+from byzadmm.cli.mpi import _request
+from byzadmm.cli.parser import make_parser
 from byzadmm.engines.mpi._launch import find_mpirun
 from support.arrays import same_bits
 from support.mpirun import LIMIT, MPIRUN, end_session, environment, launch, mpirun, needs_mpi, read
@@ -101,6 +103,52 @@ def test_a_trace_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert again.time[-1] == pytest.approx(np.sum(np.max(trace.times[:, :39], axis=0)))
     free = asynchronous.simulate(data, parts, algorithm=asynchronous.AsyncADMM.for_dataset(data, barrier=4), **given)
     assert 0 < free.time[-1] < again.time[-1]
+
+
+RING = """
+dataset = "digits"
+n_workers = 7
+n_byzantine = 1
+graph = "ring:k=2"
+attack = "dissensus"
+iterations = 40
+eval_every = 20
+batch_size = 4
+[algorithms.dadmm]
+lam = 0.005
+beta = 0.25
+slope = 0.3
+[algorithms.ios]
+step = { power = [10.0, 0.5] }
+"""
+
+
+def test_a_file_with_a_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ring.toml").write_text(RING)
+    words = ("run", "ring.toml", "--json")
+    run = mpirun(4, "-m", "byzadmm", "mpi", *words, "--checkpoint", "states")
+    assert run.returncode == 0, run.stderr
+    assert main(list(words)) == 0
+    ours, whole = json.loads(run.stdout), json.loads(capsys.readouterr().out)
+    assert [one["curves"] for one in ours["runs"]] == [one["curves"] for one in whole["runs"]]
+    assert [one["state"] for one in ours["mpi"]["dadmm"]["ranks"]] == ["ready"] * 3
+    assert {path.name for path in Path("states").glob("*.npz")} >= {"dadmm.npz", "ios.npz"}
+    table = mpirun(4, "-m", "byzadmm", "mpi", "run", "ring.toml", "--no-plot", "--quiet")
+    lines = [line.rstrip() for line in table.stdout.splitlines()]
+    at = lines.index("3 worker ranks, 80 rounds")
+    assert " ".join(lines[at + 1].split()) == "rank nodes on time late NaN mean ms max ms work ms MB state"
+    assert [line.split()[:3] for line in lines[at + 3 :]] == [
+        ["1", "0-2", "160/160"],
+        ["2", "3-4", "160/160"],
+        ["3", "5-6", "160/160"],
+    ]
+    assert all(len(line) <= 80 for line in lines)
+    for option, given in (("--wire", "float32"), ("--timeline", "time.png"), ("--trace", "trace.npz")):
+        with pytest.raises(ValueError, match=f"{option[2:]}: not on a graph, where no master asks; got '{given}'"):
+            _request(make_parser().parse_args(["mpi", "run", "ring.toml", option, given]))
 
 
 def test_what_does_not_run_over_mpi_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
