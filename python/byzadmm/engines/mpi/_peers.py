@@ -218,13 +218,9 @@ class Peers:
         self.poll()
 
     def _waiting(self) -> list[Peer]:
-        """Those whose message is waited for: not those that are ahead; slow ones only if nobody else answers."""
-        open_ = [self.peers[rank] for rank in self._owed if not self.peers[rank].closed]
-        missing = [peer for peer in open_ if peer.rank not in self._arrived and peer.held is None]
-        prompt = [peer for peer in missing if not peer.slow]
-        if prompt or len(missing) < len(open_):
-            return prompt
-        return missing
+        """Those whose message is waited for: neither slow ones nor those that are ahead."""
+        missing = [self.peers[rank] for rank in self._owed.keys() - self._arrived.keys()]
+        return [peer for peer in missing if not (peer.closed or peer.held or peer.slow)]
 
     def ahead(self) -> int:
         """The largest number that at least half of the ranks that are heard have reached, -1: none is known."""
