@@ -60,7 +60,7 @@ def spoiled(at: int, value: int) -> Any:
         (spoiled(0, ord("X")), "garbage"),
         (spoiled(4, 2), "garbage"),  # version
         (spoiled(5, 0), "garbage"),  # kind
-        (spoiled(5, 7), "garbage"),
+        (spoiled(5, 99), "garbage"),
         (spoiled(6, 3), "garbage"),  # dtype
         (spoiled(7, 1), "garbage"),  # a flag that only the master sets
         (answer(round=6), "old_round"),

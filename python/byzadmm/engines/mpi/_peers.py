@@ -263,13 +263,15 @@ class Peers:
 
     def settle(self, seconds: float) -> bool:
         """Take what comes until all that was sent is taken, or time is up; False: MPI_Finalize could wait for it."""
-        known, end, backoff = self._known.values(), time.perf_counter() + seconds, Backoff()
+        end, backoff = time.perf_counter() + seconds, Backoff()
         while True:
-            for peer in known:
+            for peer in self._known.values():
                 peer.held = None
                 self._settle(peer)
-            if not any(peer.sends or peer.request is not None for peer in known):
-                return not any(peer.closed for peer in known)
+            if any(peer.closed for peer in self._known.values()):
+                return False
+            if not any(peer.sends or peer.request is not None for peer in self._known.values()):
+                return True
             if not self.poll():
                 if time.perf_counter() >= end:
                     return False

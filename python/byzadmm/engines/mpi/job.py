@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import inspect
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from byzadmm import decentralized
 from byzadmm._internal.validation import check_real
 from byzadmm.decentralized.experiment import GraphExperiment
 from byzadmm.engines.messages import EMPTY, Kind, pack
@@ -196,6 +198,8 @@ class Job:
         self._runs += 1
 
         def build() -> GraphExperiment:
+            for name in settings.keys() - inspect.signature(decentralized.simulate).parameters.keys():
+                raise TypeError(f"simulate_decentralized() got an unexpected keyword argument {name!r}")
             experiment = GraphExperiment(dataset, parts, **({"threads": 1} | settings))
             check_routes(experiment, self.size)
             return experiment
