@@ -95,7 +95,7 @@ class Collector:
     def start(self, done: int, models: Array, token: int, save: bool) -> None:
         """Have every rank build the experiment and begin; one that is not ready in time takes part later."""
         self._begun, self._save = done, save
-        self._first = models.copy(), token
+        self._given = models.copy(), token
         self.ranks.round = done
         self._restored = np.zeros((self.run.m, 1))
         self._models = np.zeros((self.run.m, self.run.d), self.run.dtype)
@@ -161,7 +161,17 @@ class Collector:
             stats.state = self._state(self.ranks.channels[rank - 1], seen)
 
     def _told(self) -> dict[int, Array]:
-        return {channel.rank: channel.told for channel in self._holding if channel.told is not None}
+        """What each rank has told last, if it can be true."""
+        told = {channel.rank: channel.told for channel in self._holding if channel.told is not None}
+        return {rank: rows for rank, rows in told.items() if self._can_be(rows)}
+
+    def _can_be(self, rows: Array) -> bool:
+        """Whether an account can be true: counts and times, reasons that there are, rounds of this run."""
+        if not (np.all(rows >= -1) and np.all(rows <= 2.0**62)):  # NaN neither
+            return False
+        own, others = rows[0], np.delete(rows[1:], Column.SLOW_SINCE, axis=1)
+        fine = own[Own.DONE] <= self.run.iterations and np.all(rows[1:, Column.CLOSED] < len(REASONS))
+        return bool(fine and np.all(own >= 0) and np.all(others >= 0))
 
     def _state(self, channel: Channel, seen: list[Array]) -> str:
         """Why a rank is not heard any more, by rank 0 or by others."""
@@ -175,7 +185,7 @@ class Collector:
         self.ranks.present, self.ranks.good = (np.zeros(self.run.m, np.bool_) for _ in range(2))
 
     def _start(self, channel: Channel) -> None:
-        models, token = self._first
+        models, token = self._given
         mine = channel.workers
         message = pack(Kind.START, models[mine.start : mine.stop], run=self.number, round=self._begun, token=token)
         owed = Expected(Kind.START, self.number, self._begun, mine.start, len(mine), 1, "float64")

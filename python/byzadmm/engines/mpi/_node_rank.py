@@ -110,7 +110,8 @@ class NodeRank(WorkerRank):
             return True
         while (found := self._look()) is not None:
             header, _ = found
-            if header.kind == Kind.STOP or header.run > self._number or header.kind == Kind.OVER:
+            later = header.kind == Kind.STOP or header.run > self._number
+            if later or (header.kind == Kind.OVER and header.run == self._number):
                 self._held = found
                 return True
             if header.kind == Kind.MODELS:
@@ -145,11 +146,12 @@ class NodeRank(WorkerRank):
             return
         rows = [np.zeros(len(Column)), *(peer.stats for _, peer in sorted(self._peers.peers.items()))]
         rows[0][[Own.DONE, Own.RUN, Own.WORKED]] = part.done, part.run_rounds, part.seconds - self._peers.waited
-        self._account = self._isend(pack(Kind.ACCOUNT, np.stack(rows), run=self._number, first=self.rank), last=True)
+        message = pack(Kind.ACCOUNT, np.stack(rows), run=self._number, first=self.rank)
+        self._account = self._isend(message, until_taken=True)
 
-    def _isend(self, message: Bytes, last: bool = False) -> Any:
-        """Send to rank 0 without waiting for it."""
-        send = self.comm.Issend if last else self.comm.Isend
+    def _isend(self, message: Bytes, until_taken: bool = False) -> Any:
+        """Send to rank 0 without waiting for it; the request is over when the message is away, or taken."""
+        send = self.comm.Issend if until_taken else self.comm.Isend
         try:
             self._kept = [(request, kept) for request, kept in self._kept if not request.Test()]
             self._kept.append((send([message, self.mpi.BYTE], 0, TAG), message))

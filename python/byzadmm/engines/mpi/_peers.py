@@ -149,7 +149,7 @@ class Peers:
         self.run, self.number, self.last = run, -1, last
         self.first, self.deadline, self._dtype = first, deadline, dtype
         self._cap = max(cap, HEADER_BYTES + NOTICE_BYTES)
-        self.waited = 0.0
+        self.round, self.waited = 0, 0.0
         self._owed, self._arrived = {}, {}
         self.peers = {rank: self._known.setdefault(rank, Peer(rank)) for rank in others}
         for rank, peer in self.peers.items():
