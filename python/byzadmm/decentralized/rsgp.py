@@ -85,7 +85,7 @@ class RSGP(DecentralizedAlgorithm):
     (subgradient push).
     """
 
-    together: ClassVar[str] = "its weights count the open links of other nodes"
+    together: ClassVar[str] = "its nodes use what their neighbors publish besides their messages"
 
     step: NodeSteps
     c: float = 3.0
