@@ -198,3 +198,24 @@ def test_an_eliminated_rank_can_still_leave() -> None:
     ranks.channels[0].discards.append((pending, LEAVING))
     pending.outcome = True
     assert ranks.stop(10.0) is None
+
+
+def test_what_a_rank_tells_beside_its_answers() -> None:
+    ranks, comm, sink = asked()
+    told = [pack(Kind.ACCOUNT, np.full((2, 4), value), run=run, first=1) for run, value in ((3, 1.0), (4, 2.0))]
+    channel = ranks.channels[0]
+    channel.account = Expected(Kind.ACCOUNT, 4, 0, 1, 2, 4, "float64")
+    channel.room = channel.account.nbytes
+    comm.queue += [(1, told[0], True), (1, told[1], True)]
+    while ranks.poll():
+        pass
+    assert ranks.waiting == {1, 2}, "it is no answer"
+    assert channel.told is not None
+    assert np.all(channel.told == 2.0), "that of an earlier run is ignored"
+    comm.queue += [(1, answer(0), True), (1, told[1], True), (2, answer(1), True)]
+    ranks.collect(10.0)
+    assert sink.tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert states(ranks) == ["ready", "ready"]
+    comm.queue += [(1, pack(Kind.ACCOUNT, np.zeros((2, 5)), run=4, first=1), True)]
+    ranks.poll()
+    assert channel.closed == "unasked", "it is no account"
