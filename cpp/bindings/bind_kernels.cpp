@@ -1,5 +1,7 @@
 // Losses of linear models for all workers at once, the update equations of ADMM, RSA and SGD, and random numbers.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "areas.hpp"
 #include "arrays.hpp"
@@ -201,6 +203,25 @@ void bind_steps(py::module_& m) {
       },
       "eta"_a, "x"_a, "x0"_a, "out"_a, "beta"_a, "lam"_a, "threads"_a, "eq11, eq11c");
   m.def(
+      "admm_answer",
+      [](const py::array& x, const py::array& g, const py::array& eta, const py::array& eta_prev, const py::array& x0,
+         double alpha, double beta, double lam, int threads) {
+        dispatch_float(x, "x", [&](auto tag) {
+          using T = decltype(tag);
+          require_dims(x, "x", 2);
+          const index_t m = x.shape(0), d = x.shape(1);
+          T *x_ = require_out<T>(x, "x", {m, d}), *g_ = require_out<T>(g, "g", {m, d});
+          T *e_ = require_out<T>(eta, "eta", {m, d}), *p_ = require_out<T>(eta_prev, "eta_prev", {m, d});
+          const T* x0_ = require<T>(x0, "x0", {d});
+          const int team = table().resolve_threads(threads, m * d);
+          const Unlocked unlocked;
+          kernels<T>().admm_answer(x_, g_, e_, p_, x0_, static_cast<T>(alpha), static_cast<T>(beta),
+                                   static_cast<T>(lam), m, d, team);
+        });
+      },
+      "x"_a, "g"_a, "eta"_a, "eta_prev"_a, "x0"_a, "alpha"_a, "beta"_a, "lam"_a, "threads"_a,
+      "eqxi-update and eq11 in place; g becomes the message");
+  m.def(
       "admm_master_step",
       [](const py::array& x0, const py::array& eta, const py::array& eta_prev, const py::array& out, double alpha,
          double rho, int threads) {
@@ -306,6 +327,56 @@ void bind_steps(py::module_& m) {
       "momentum"_a, "g"_a, "beta"_a, "threads"_a, "momentum <- beta momentum + (1 - beta) g, in place");
 }
 
+void bind_arrivals(py::module_& m) {
+  m.def(
+      "distance",
+      [](const py::array& x, const py::array& y, bool take) {
+        return dispatch_float(x, "x", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(x);
+          const T *a = require<T>(x, "x", shape), *b = require<T>(y, "y", shape);
+          T* to = take ? require_out<T>(y, "y", shape) : nullptr;
+          const index_t d = x.size();
+          double mantissa = 0;
+          std::int32_t exponent = 0;
+          const Unlocked unlocked;
+          kernels<T>().lengths({&a, 1, d}, b, &mantissa, &exponent, 1);
+          if (to) std::copy(a, a + d, to);
+          return std::ldexp(mantissa, exponent);
+        });
+      },
+      "x"_a, "y"_a, "take"_a = false,
+      "||x - y||, infinite beyond float64; then y becomes x, if it is to take it.");
+  m.def(
+      "add_to_mean",
+      [](const py::array& mean, const py::array& message, index_t n) {
+        dispatch_float(mean, "mean", [&](auto tag) {
+          using T = decltype(tag);
+          T* to = require_out<T>(mean, "mean", shape_of(mean));
+          const T* sent = require<T>(message, "message", shape_of(mean));
+          require_value(n >= 1, "n", "at least 1");
+          const Unlocked unlocked;
+          kernels<T>().add_to_mean(to, sent, n, mean.size());
+        });
+      },
+      "mean"_a, "message"_a, "n"_a, "The n-th message into a mean, in place; it stays finite.");
+  m.def(
+      "zeno_direction",
+      [](const py::array& message, const py::array& own, const py::array& out, double alpha, double rho, double eps) {
+        return dispatch_float(message, "message", [&](auto tag) {
+          using T = decltype(tag);
+          const Shape shape = shape_of(message);
+          const T* sent = require<T>(message, "message", shape);
+          const double* v = require<double>(own, "own", shape);
+          T* to = require_out<T>(out, "out", shape);
+          const Unlocked unlocked;
+          return kernels<T>().zeno_direction(sent, v, alpha, rho, eps, to, message.size());
+        });
+      },
+      "message"_a, "own"_a, "out"_a, "alpha"_a, "rho"_a, "eps"_a,
+      "The message at the length of own, if Zeno++ accepts it; whether it does.");
+}
+
 void bind_philox(py::module_& m) {
   using Words = std::array<std::uint64_t, 3>;
   m.def(
@@ -336,6 +407,7 @@ void bind_philox(py::module_& m) {
 void bind_kernels(py::module_& m) {
   bind_linear(m);
   bind_steps(m);
+  bind_arrivals(m);
   bind_philox(m);
 }
 

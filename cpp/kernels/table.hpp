@@ -66,6 +66,8 @@ struct Kernels {
                            int threads);
   void (*admm_dual_step)(const T* eta, const T* x, const T* x0, T beta, T lam, T* out, index_t m, index_t d,
                          int threads);
+  void (*admm_answer)(T* x, T* g, T* eta, T* eta_prev, const T* x0, T alpha, T beta, T lam, index_t m, index_t d,
+                      int threads);
   void (*admm_master_step)(const T* x0, Rows<T> eta, Rows<T> eta_prev, double alpha, double rho, T* out, int threads);
   void (*admm_hear)(const T* message, T* eta, T* eta_prev, double* total, double* change, index_t d);
   void (*admm_master_step_of_sums)(T* x0, const double* total, double* change, double alpha, double rho, index_t d);
@@ -81,6 +83,10 @@ struct Kernels {
   void (*trim_neighbors)(const T* own, Heard<T>, const index_t* f, T* out, int threads);
   void (*sgd_step)(const T* x0, const T* direction, T alpha, T rho, T* out, index_t d, int threads);
   void (*momentum_step)(T* momentum, const T* g, T beta, index_t size, int threads);
+
+  // messages as they arrive
+  void (*add_to_mean)(T* mean, const T* message, index_t n, index_t d);
+  bool (*zeno_direction)(const T* g, const double* v, double alpha, double rho, double eps, T* out, index_t d);
 
   // random numbers, attacks and messages
   void (*philox_normal)(const Stream&, T std, T* out, index_t size);

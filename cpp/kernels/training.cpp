@@ -1,5 +1,6 @@
 // Losses of linear models, the steps of the algorithms, random numbers, attacks, and the fused loops.
 #include "byzadmm/admm.hpp"
+#include "byzadmm/arrivals.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/hessian.hpp"
 #include "byzadmm/losses.hpp"
@@ -36,6 +37,7 @@ template <class T>
 void fill_training(Kernels<T>& k) {
   k.admm_worker_step = admm_worker_step<T>;
   k.admm_dual_step = admm_dual_step<T>;
+  k.admm_answer = admm_answer<T>;
   k.admm_master_step = admm_master_step<T>;
   k.admm_hear = admm_hear<T>;
   k.admm_master_step_of_sums = admm_master_step_of_sums<T>;
@@ -43,6 +45,8 @@ void fill_training(Kernels<T>& k) {
   k.rsa_master_step = rsa_master_step<T>;
   k.sgd_step = sgd_step<T>;
   k.momentum_step = momentum_step<T>;
+  k.add_to_mean = add_to_mean<T>;
+  k.zeno_direction = zeno_direction<T>;
   k.philox_normal = philox_normal;
   k.attack_messages = attack_messages<T>;
   k.acceptable_rows = acceptable_rows<T>;

@@ -81,6 +81,32 @@ BYZ_NOINLINE bool admm_worker_and_dual_step(T* x, const T* g, const T* eta, T* e
   return odd == 0;
 }
 
+/// A worker's side of a round in one pass over memory, in place: x becomes x - alpha (g + 2 eta - eta_prev), eta_prev
+/// becomes eta, and eta the next dual, as g does: the message. The same operations as in the two functions above, so the
+/// same bits.  x, g, eta, eta_prev: (m, d), distinct; x0: (d).
+template <class T>
+BYZ_NOINLINE void admm_answer(T* x, T* g, T* eta, T* eta_prev, const T* x0, T alpha, T beta, T lam, index_t m,
+                              index_t d, int threads) {
+  const T half = beta / T(2);
+  const index_t tiles = (d + detail::kElementTile - 1) / detail::kElementTile;
+  for_tasks(m * tiles, threads, [=](index_t task, int) {
+    const index_t base = task / tiles * d, lo = task % tiles * detail::kElementTile;
+    const index_t hi = lo + detail::kElementTile < d ? lo + detail::kElementTile : d;
+    T *w = x + base, *s = g + base, *e = eta + base, *p = eta_prev + base;
+#pragma GCC ivdep
+    for (index_t j = lo; j < hi; ++j) {
+      const T dual = e[j], moved = w[j] - alpha * (s[j] + (dual + dual - p[j]));
+      T v = dual + half * (moved - x0[j]);
+      v = v > lam ? lam : v;
+      v = v < -lam ? -lam : v;
+      w[j] = moved;
+      p[j] = dual;
+      e[j] = v;
+      s[j] = v;
+    }
+  });
+}
+
 /// eqx0-update-1 with f0 = rho/2 ||x||^2: out = x0 - alpha (rho x0 - sum_i (2 eta_i - eta_prev_i)).
 /// x0, out: (d); eta, eta_prev: (m, d).  The sum runs over the workers in order, in double.
 template <class T>

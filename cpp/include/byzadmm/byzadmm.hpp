@@ -3,6 +3,7 @@
 
 #include "byzadmm/admm.hpp"
 #include "byzadmm/apply_rule.hpp"
+#include "byzadmm/arrivals.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/batches.hpp"
 #include "byzadmm/centred_rows.hpp"

@@ -95,10 +95,8 @@ class ADMM(Algorithm):
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
         alpha = steps.at(self.worker_step, "worker_step", k, group.dtype)
         x, eta, eta_prev = state["x"], state["eta"], state["eta_prev"]
-        _core.admm_worker_step(x, group.gradients(x, k), eta, eta_prev, x, alpha, group.threads)
-        eta_prev[:] = eta
-        _core.admm_dual_step(eta_prev, x, x0, eta, self.beta, self.lam, group.threads)
-        messages: Array = eta.copy()
+        messages = group.gradients(x, k)  # which become the duals
+        _core.admm_answer(x, messages, eta, eta_prev, x0, alpha, self.beta, self.lam, group.threads)
         return messages
 
     def shown(self, state: State, messages: Array, k: int) -> tuple[Array, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from byzadmm import steps
+from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array
 from byzadmm.algorithms.base import Algorithm, State
 from byzadmm.algorithms.sgd import SGD
@@ -115,7 +115,11 @@ class SendsGradients(AsyncAlgorithm):
         self._side.check_dtype(dtype)
 
     def worker_state(self, group: Group) -> State:
-        return self._side.worker_state(group)
+        return {"momentum": group.zeros()} if self.momentum else {}
 
     def answer(self, group: Group, state: State, x0: Array, k: int) -> Array:
-        return self._side.answer(group, state, x0, k)
+        g = group.gradients(x0, k)
+        if self.momentum:
+            _core.momentum_step(state["momentum"], g, self.momentum, group.threads)
+            g[:] = state["momentum"]
+        return g

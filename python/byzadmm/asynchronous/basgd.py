@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byzadmm import steps
+from byzadmm import _core, steps
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import Heard, State, preset
@@ -52,7 +52,7 @@ class BASGD(SendsGradients, ByRule):
 
     Examples
     --------
-    >>> from byzadmm import steps
+    >>> from byzadmm import _core, steps
     >>> from byzadmm.asynchronous import BASGD
     >>> BASGD(rule="trimmed_mean", f=3, step=steps.power(0.1)).count(30)
     10
@@ -109,7 +109,8 @@ class BASGD(SendsGradients, ByRule):
 
     def receive(self, run: Experiment, state: State, arrival: Arrival) -> bool:
         b = int(state["buffer_of"][arrival.worker])
-        _add(state["buffers"][b], arrival.message, state["counts"], b)
+        state["counts"][b] += 1
+        _core.add_to_mean(state["buffers"][b], arrival.message, int(state["counts"][b]))
         if self.patience is not None and state["since"].sum() % self.patience == 0:
             self._reassign(state)
         return True
@@ -143,16 +144,3 @@ def _sizes(state: State, workers: Array) -> Array:
     """How many of these workers each buffer has."""
     sizes: Array = np.bincount(state["buffer_of"][workers], minlength=len(state["counts"]))
     return sizes
-
-
-def _add(mean: Array, message: Array, counts: Array, b: int) -> None:
-    """Take a message into the mean of buffer ``b``. Finite numbers of any size keep it finite."""
-    counts[b] += 1
-    n = int(counts[b])
-    if n == 1:
-        mean[:] = message
-        return
-    mean *= mean.dtype.type((n - 1) / n)
-    mean += message / mean.dtype.type(n)
-    largest = np.finfo(mean.dtype).max
-    np.clip(mean, -largest, largest, out=mean)  # rounding may have led beyond

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from byzadmm import _core
 from byzadmm._internal.arrays import Array
-from byzadmm._internal.lengths import lengths
 from byzadmm._internal.validation import check_int
 from byzadmm.algorithms.base import State, preset
 from byzadmm.asynchronous.asgd import ASGD, Dampening
@@ -117,12 +117,12 @@ class Kardam(ASGD):
         """Note how fast this worker's gradient changed since its last one."""
         worker, received = arrival.worker, int(state["received"][arrival.worker])
         own, point = state["own_gradients"][worker], state["own_points"][worker]
-        apart = _distance(arrival.point, point) if received else 0.0
-        if apart > 0:
+        apart = _core.distance(arrival.point, point, take=True)
+        change = _core.distance(arrival.message, own, take=True)
+        if received and apart > 0:
             held = state["coefficients"][worker]
-            held[(received - 1) % self.history] = _distance(arrival.message, own) / apart
+            held[(received - 1) % self.history] = change / apart
             state["largest"][worker] = held.max()
-        own[:], point[:] = arrival.message, arrival.point
         state["received"][worker] = received + 1
 
     def _is_smooth(self, state: State, g: Array, m: int) -> bool:
@@ -132,17 +132,12 @@ class Kardam(ASGD):
         if state["left"] < m:
             largest = largest[state["eliminated"] < 0]
         known = np.sort(largest[largest >= 0])
-        return not len(known) or _distance(g, state["last"]) / moved <= _quantile(known, (m - self.f) / m)
+        return not len(known) or _core.distance(g, state["last"]) / moved <= _quantile(known, (m - self.f) / m)
 
     def move(self, run: Experiment, state: State, t: int) -> None:
         before = state["x0"].copy()
         super().move(run, state, t)
-        state["moved"][...] = _distance(state["x0"], before)
-
-
-def _distance(x: Array, y: Array) -> float:
-    """Their distance; finite numbers of any size give a finite one, up to the largest."""
-    return float(lengths(x[None], y)[0])
+        state["moved"][...] = _core.distance(state["x0"], before)
 
 
 def _quantile(ordered: Array, share: float) -> float:

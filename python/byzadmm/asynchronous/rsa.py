@@ -109,10 +109,8 @@ class AsyncRSA(Barrier):
         if state["left"] < run.m:
             voting = voting & (state["eliminated"] < 0)
         rows = state["heard"] if voting.all() else state["heard"][voting]
-        following = np.empty_like(x0)
         if self.memory:
-            _core.rsa_master_step(x0, rows, following, alpha * pace, self.lam, run.rho, run.threads)
+            _core.rsa_master_step(x0, rows, x0, alpha * pace, self.lam, run.rho, run.threads)
         else:
-            _core.rsa_master_step(x0, rows, following, alpha, self.lam, run.rho * pace, run.threads)
-        x0[:] = following
+            _core.rsa_master_step(x0, rows, x0, alpha, self.lam, run.rho * pace, run.threads)
         self.clear(state)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm import _core, steps
-from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_int, check_real
 from byzadmm.algorithms.base import State, preset
 from byzadmm.asynchronous.base import Arrival, SendsGradients
@@ -103,31 +102,9 @@ class ZenoPlusPlus(SendsGradients):
             state["own"][:] = run.validation.gradient(state["x0"], rows)
         checked[0] += 1
         alpha = steps.at(self.step, "step", run.first_k + int(checked[1]), run.dtype)
-        own = state["own"]
-        if not np.all(np.isfinite(own)):
-            return False
-        # Sizes are powers of two, so that lengths neither overflow nor vanish; the message's own drops out.
-        v, exponent = _sized(own)
-        g, _ = _sized(arrival.message)
-        square, length = float(v @ v), float(np.sqrt(g @ g))
-        if length > 0:
-            g *= np.sqrt(square) / length
-        with np.errstate(over="ignore"):
-            slack = np.ldexp(alpha * self.eps, -2 * exponent)
-        if not alpha * float(v @ g) - self.rho * square + slack >= 0:
-            return False
-        with np.errstate(over="ignore"):
-            state["direction"][:] = np.ldexp(g, exponent)
-        return True
+        return _core.zeno_direction(arrival.message, state["own"], state["direction"], alpha, self.rho, self.eps)
 
     def move(self, run: Experiment, state: State, t: int) -> None:
         alpha = steps.at(self.step, "step", run.first_k + t, run.dtype)
         _core.sgd_step(state["x0"], state["direction"], state["x0"], alpha, run.rho, run.threads)
         state["checked"][1] += 1
-
-
-def _sized(x: Array) -> tuple[Array, int]:
-    """``x / 2^e`` in double with a largest element in [1/2, 1), and ``e``; zeros as they are."""
-    y: Array = x.astype(np.float64)
-    _, exponent = np.frexp(np.max(np.abs(y)))
-    return np.ldexp(y, -int(exponent)), int(exponent)
