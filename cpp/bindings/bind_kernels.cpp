@@ -345,8 +345,7 @@ void bind_arrivals(py::module_& m) {
           return std::ldexp(mantissa, exponent);
         });
       },
-      "x"_a, "y"_a, "take"_a = false,
-      "||x - y||, infinite beyond float64; then y becomes x, if it is to take it.");
+      "x"_a, "y"_a, "take"_a = false, "||x - y||, infinite beyond float64; then y becomes x, if it is to take it.");
   m.def(
       "add_to_mean",
       [](const py::array& mean, const py::array& message, index_t n) {

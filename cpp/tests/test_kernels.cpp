@@ -1,5 +1,6 @@
 // The kernels without Python, against plain loops; meant to run under AddressSanitizer and UBSan.
 #include "byzadmm/admm.hpp"
+#include "byzadmm/arrivals.hpp"
 #include "byzadmm/geometric_median.hpp"
 #include "byzadmm/mean.hpp"
 #include "byzadmm/median.hpp"
@@ -161,6 +162,20 @@ void test_steps() {
       return at(x0, j) - alpha * (rho * at(x0, j) - lam * pull);
     });
 
+    // Both steps of a worker in one pass give the same bits, whoever shares the work.
+    Buffer<T> moved(m * d), dual(m * d);
+    byzadmm::admm_worker_step<T>(x.get(), g.get(), eta.get(), prev.get(), alpha_t, moved.get(), m * d, 1);
+    byzadmm::admm_dual_step<T>(eta.get(), moved.get(), x0.get(), beta_t, lam_t, dual.get(), m, d, 1);
+    Buffer<T> w(m * d), s(m * d), e(m * d), p(m * d);
+    const Buffer<T>* from[] = {&x, &g, &eta, &prev};
+    Buffer<T>* to[] = {&w, &s, &e, &p};
+    for (int i = 0; i < 4; ++i) std::copy(from[i]->get(), from[i]->get() + m * d, to[i]->get());
+    byzadmm::admm_answer<T>(w.get(), s.get(), e.get(), p.get(), x0.get(), alpha_t, beta_t, lam_t, m, d, 3);
+    const auto equal = [&](const Buffer<T>& a, const Buffer<T>& b) {
+      return std::equal(a.get(), a.get() + m * d, b.get());
+    };
+    check(equal(w, moved) && equal(s, dual) && equal(e, dual) && equal(p, eta), "admm_answer " + name_of<T>());
+
     // In place gives the same bits.
     Buffer<T> copy(m * d);
     std::copy(eta.get(), eta.get() + m * d, copy.get());
@@ -292,12 +307,55 @@ void test_geometric_median() {
 }
 
 template <class T>
+void test_arrivals() {
+  for (const index_t d : {1, 7, 8, 9, 64, 1027}) {
+    const std::string case_ = " " + name_of<T>() + " d=" + std::to_string(d);
+    Buffer<T> g(d), h(d), out(d), mean(d), eta(d), prev(d);
+    for (auto* b : {&g, &h, &eta, &prev}) fill_normal(*b);
+    Buffer<double> v(d), total(d), change(d);
+    for (index_t j = 0; j < d; ++j) v[j] = static_cast<double>(g[j]);
+
+    // The master's own gradient is accepted up to alpha = rho, as it is; at any size, and its opposite never.
+    check(
+        zeno_direction<T>(g.get(), v.get(), 0.5, 0.5, 0.0, out.get(), d) && std::equal(g.get(), g.get() + d, out.get()),
+        "zeno_direction of its own" + case_);
+    for (index_t j = 0; j < d; ++j) v[j] = -v[j] * 0x1p900;
+    check(!zeno_direction<T>(g.get(), v.get(), 0.5, 0.0, 0.0, out.get(), d), "zeno_direction of the opposite" + case_);
+    v[d - 1] = kNaN<double>;
+    check(!zeno_direction<T>(g.get(), v.get(), 0.5, 0.0, 1.0, out.get(), d), "zeno_direction without its own" + case_);
+
+    mean[0] = kNaN<T>;  // what was there before the first message does not count
+    add_to_mean<T>(mean.get(), g.get(), 1, d);
+    add_to_mean<T>(mean.get(), h.get(), 2, d);
+    bool ok = true;
+    for (index_t j = 0; j < d; ++j) ok = ok && close(mean[j], (double(g[j]) + double(h[j])) / 2, 4 * kEps<T>);
+    check(ok, "add_to_mean" + case_);
+
+    const Buffer<T>& before = h;
+    std::copy(h.get(), h.get() + d, eta.get());
+    admm_hear<T>(g.get(), eta.get(), prev.get(), total.get(), change.get(), d);
+    ok = true;
+    for (index_t j = 0; j < d; ++j)
+      ok = ok && eta[j] == g[j] && prev[j] == before[j] && total[j] == double(g[j]) - double(before[j]) &&
+           change[j] == total[j];
+    check(ok, "admm_hear" + case_);
+    std::copy(g.get(), g.get() + d, out.get());
+    admm_master_step_of_sums<T>(out.get(), total.get(), change.get(), 0.5, 0.25, d);
+    ok = true;
+    for (index_t j = 0; j < d; ++j)
+      ok = ok && change[j] == 0 && close(out[j], double(g[j]) * 0.875 + total[j], 32 * kEps<T>);
+    check(ok, "admm_master_step_of_sums" + case_);
+  }
+}
+
+template <class T>
 void test_all() {
   test_median<T>();
   test_trimmed_mean<T>();
   test_mean<T>();
   test_nonfinite<T>();
   test_steps<T>();
+  test_arrivals<T>();
   test_geometric_median<T>();
 }
 

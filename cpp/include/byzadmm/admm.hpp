@@ -82,8 +82,8 @@ BYZ_NOINLINE bool admm_worker_and_dual_step(T* x, const T* g, const T* eta, T* e
 }
 
 /// A worker's side of a round in one pass over memory, in place: x becomes x - alpha (g + 2 eta - eta_prev), eta_prev
-/// becomes eta, and eta the next dual, as g does: the message. The same operations as in the two functions above, so the
-/// same bits.  x, g, eta, eta_prev: (m, d), distinct; x0: (d).
+/// becomes eta, and eta the next dual, as g does: the message. The same operations as in the two functions above, so
+/// the same bits.  x, g, eta, eta_prev: (m, d), distinct; x0: (d).
 template <class T>
 BYZ_NOINLINE void admm_answer(T* x, T* g, T* eta, T* eta_prev, const T* x0, T alpha, T beta, T lam, index_t m,
                               index_t d, int threads) {

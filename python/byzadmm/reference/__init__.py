@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     admm,
+    arrivals,
     attacks,
     centered,
     coordinatewise,
@@ -28,6 +29,7 @@ from . import (
     training,
 )
 from .admm import *  # noqa: F403
+from .arrivals import *  # noqa: F403
 from .attacks import *  # noqa: F403
 from .centered import *  # noqa: F403
 from .coordinatewise import *  # noqa: F403
@@ -49,6 +51,7 @@ from .training import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += admm.__all__
+__all__ += arrivals.__all__
 __all__ += attacks.__all__
 __all__ += centered.__all__
 __all__ += coordinatewise.__all__

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ._arrays import Array, as_float, narrow
 
-__all__ = ["ThreeVariableADMM", "admm_dual_step", "admm_master_step", "admm_worker_step"]
+__all__ = ["ThreeVariableADMM", "admm_answer", "admm_dual_step", "admm_master_step", "admm_worker_step"]
 
 
 def admm_worker_step(
@@ -42,6 +42,32 @@ def admm_worker_step(
     with np.errstate(invalid="ignore", over="ignore"):
         new = _wide(x_) - alpha * (_wide(g) + (2.0 * _wide(eta) - _wide(eta_prev)))
     return narrow(new, x_.dtype)
+
+
+def admm_answer(
+    x: npt.ArrayLike,
+    g: npt.ArrayLike,
+    eta: npt.ArrayLike,
+    eta_prev: npt.ArrayLike,
+    x0: npt.ArrayLike,
+    *,
+    alpha: float,
+    beta: float,
+    lam: float,
+) -> tuple[Array, Array]:
+    """Both steps of every worker: its new copy, and its new dual, which is the message.
+
+    Examples
+    --------
+    >>> admm_answer([[1.0]], [[2.0]], [[0.5]], [[0.25]], [0.0], alpha=0.5, beta=2.0, lam=1.0)
+    (array([[-0.375]]), array([[0.125]]))
+
+    References
+    ----------
+    Lin, Li, Ling: ``eqxi-update``, ``eq11``.
+    """
+    new = admm_worker_step(x, g, eta, eta_prev, alpha=alpha)
+    return new, admm_dual_step(eta, new, x0, beta=beta, lam=lam)
 
 
 def admm_dual_step(eta: npt.ArrayLike, x: npt.ArrayLike, x0: npt.ArrayLike, *, beta: float, lam: float) -> Array:
