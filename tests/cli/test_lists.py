@@ -59,7 +59,7 @@ def test_data_refuses(refused, words, message):
 def test_list(call, figures, what):
     ended = call("list", what)
     assert ended.code == 0
-    assert fits(ended.out)
+    assert fits(ended.out + ended.err)
     names = [row["name"] for row in json.loads(call("list", what, "--json").out)]
     expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
     expected |= {"filters": "zeno", "codes": "cyclic", "delays": "stragglers"}

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "byzadmm/config.hpp"
+#include "byzadmm/wide.hpp"
 
 namespace byzadmm {
 
@@ -13,14 +13,6 @@ namespace detail {
 
 /// Numbers of which a sum keeps one of its own each: the order of additions does not depend on the vectors' width.
 constexpr index_t kSums = 8;
-
-/// Two powers of two whose product is 2^exponent, for exponents that have no power of two of their own.
-struct PowerOfTwo {
-  explicit PowerOfTwo(int exponent)
-      : first(std::ldexp(1.0, exponent / 2)), second(std::ldexp(1.0, exponent - exponent / 2)) {}
-  BYZ_ALWAYS_INLINE double times(double v) const { return v * first * second; }
-  double first, second;
-};
 
 /// The exponent that brings the largest size into [1/2, 1); 0 for zeros.
 inline int exponent_of(double largest) {
@@ -78,7 +70,7 @@ BYZ_NOINLINE bool zeno_direction(const T* g, const double* v, double alpha, doub
   const PowerOfTwo by(-exponent), of(-exponent_of(largest_size(g, d))), back(exponent);
   double vv[kSums] = {}, vg[kSums] = {}, gg[kSums] = {};
   const auto add = [&](index_t j, index_t l) BYZ_LAMBDA_INLINE {
-    const double a = by.times(v[j]), b = of.times(static_cast<double>(g[j]));
+    const double a = v[j] * by.a * by.b, b = static_cast<double>(g[j]) * of.a * of.b;
     vv[l] += a * a;
     vg[l] += a * b;
     gg[l] += b * b;
@@ -95,7 +87,7 @@ BYZ_NOINLINE bool zeno_direction(const T* g, const double* v, double alpha, doub
   const double factor = gg[0] > 0 ? std::sqrt(vv[0]) / std::sqrt(gg[0]) : 1.0;
   const double slack = std::ldexp(alpha * eps, -2 * exponent);
   if (!(alpha * (factor * vg[0]) - rho * vv[0] + slack >= 0)) return false;
-  for (j = 0; j < d; ++j) out[j] = static_cast<T>(back.times(of.times(static_cast<double>(g[j])) * factor));
+  for (j = 0; j < d; ++j) out[j] = static_cast<T>(static_cast<double>(g[j]) * of.a * of.b * factor * back.a * back.b);
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
 #include "byzadmm/views.hpp"
+#include "byzadmm/wide.hpp"
 
 namespace byzadmm::detail {
 
@@ -172,12 +173,6 @@ void add_strip(const CentredRows<T>& rows, const double* f, index_t at, double* 
 
 /// Columns that are summed at a time.
 constexpr index_t kColumns = 512;
-
-/// 2^e as two factors, for one may be out of range.
-struct PowerOfTwo {
-  double a, b;
-  explicit PowerOfTwo(int e) : a(std::ldexp(1.0, e / 2)), b(std::ldexp(1.0, e - e / 2)) {}
-};
 
 /// out = c + 2^unit sum_i f_i filled_i.  Returns the length of what rounding to T took off, in units of 2^unit.
 template <class T>

@@ -57,6 +57,16 @@ inline Wide sqrt(Wide a) {
   return {std::sqrt(odd ? 2 * a.mantissa : a.mantissa), (a.exponent - odd) / 2};
 }
 
+namespace detail {
+
+/// 2^e as two factors, for one may be out of range.
+struct PowerOfTwo {
+  double a, b;
+  explicit PowerOfTwo(int e) : a(std::ldexp(1.0, e / 2)), b(std::ldexp(1.0, e - e / 2)) {}
+};
+
+}  // namespace detail
+
 /// f(pointer to the n * n squares), of double or, where they have exponents, of Wide.
 template <class F>
 void visit(const SquaredDistances& squared, F&& f) {
