@@ -13,6 +13,7 @@ ALGORITHMS: dict[str, Any] = {
     "asgd": asynchronous.ASGD(step=STEP),
     "basgd": asynchronous.BASGD(step=STEP, f=6),
     "kardam": asynchronous.Kardam(step=STEP, f=6),
+    "zeno++": asynchronous.ZenoPlusPlus(step=steps.constant(1e-3), rho=1e-5),
     "async-rsa": asynchronous.AsyncRSA(step=STEP),
     "async-admm": asynchronous.AsyncADMM(),
     "async-admm, barrier 10": asynchronous.AsyncADMM(barrier=10),
@@ -28,9 +29,11 @@ class Arrivals:
     def setup(self, algorithm: str) -> None:
         x, y = normal(PROFILE.samples, PROFILE.features), [n % 10 for n in range(PROFILE.samples)]
         data = datasets.from_arrays(x, y, x[:100], y[:100], name="random")
-        parts = partition.iid(data.train_y, 20, seed=0)
+        held = 20  # samples of the master's own
+        parts = [held + part for part in partition.iid(data.train_y[held:], 20, seed=0)]
         self.settings: dict[str, Any] = {"dataset": data, "parts": parts, "threads": 1}
         self.settings |= {"algorithm": ALGORITHMS[algorithm], "attack": attacks.SignFlip(), "n_byzantine": 6}
+        self.settings["validation"] = range(held) if ALGORITHMS[algorithm].validates else None
         self.settings |= {"delays": delays.Exponential(), "arrivals": 1000, "eval_every": 10**6}
 
     def time_arrivals(self, algorithm: str) -> None:
