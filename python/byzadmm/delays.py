@@ -395,9 +395,10 @@ class Delays:
         bits = np.random.Philox(key=seed, counter=[0, _DELAY, 0, 0])
         self._rng, self._bits = np.random.Generator(bits), bits
         # The state as plain numbers: setting it takes a quarter of the time.
-        self._state: Any = {name: np.asarray(value).tolist() for name, value in bits.state.items() if name != "state"}
-        self._state["state"] = {name: words.tolist() for name, words in bits.state["state"].items()}
-        self._counter = self._state["state"]["counter"]
+        state: Any = bits.state
+        self._counter: list[int] = state["state"]["counter"].tolist()
+        self._state: Any = state | {"state": {"counter": self._counter, "key": state["state"]["key"].tolist()}}
+        self._state["buffer"] = state["buffer"].tolist()
 
     def __call__(self, worker: int, job: int, time: float) -> float:
         """Seconds of a worker's job number ``job``, handed out at ``time``."""
