@@ -222,6 +222,8 @@ class Result:
             from matplotlib import pyplot
 
             _, ax = pyplot.subplots()
+        elif not hasattr(ax, "get_lines"):
+            raise TypeError(f"ax: expected matplotlib axes, got {type(ax).__name__}; plot().figure.savefig(path) saves")
         from matplotlib.colors import to_hex
 
         from byzadmm.catalogue import label_of, styles
