@@ -118,7 +118,7 @@ def test_plot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("iterations", "consensus gap")
     with pytest.raises(ValueError, match=r"metric: expected one of accuracy, .*; got 'speed'"):
         first.plot(ax, metric="speed")
-    with pytest.raises(TypeError, match=r"ax: expected matplotlib axes, got str; plot\(\).figure.savefig\(path\) saves"):
+    with pytest.raises(TypeError, match="ax: expected matplotlib axes, got str; plot"):
         first.plot("run.png")
     pyplot.close("all")
 
