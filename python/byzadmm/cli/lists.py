@@ -136,7 +136,7 @@ def show(args: argparse.Namespace) -> int:
     print_table(list(columns.values()), cells, what.capitalize())
     if what == "rules":
         first, *_, last = (row["name"] for row in rows if row["kind"] == "pre-aggregation")
-        remark(f"pre-aggregations, from {first} to {last}, come before a rule: byzadmm run --rule nnm+krum")
+        remark(f"pre-aggregations, from {first} to {last}, come before a rule:", "byzadmm run --rule nnm+krum")
     if what == "delays":
         remark("also a number, FILE.npz (a trace), FILE.py:NAME; stragglers:0.2,10+exponential")
     return 0
