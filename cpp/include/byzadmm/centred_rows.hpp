@@ -143,16 +143,6 @@ int balanced_exponent(const std::vector<int>& size, const std::vector<double>& w
   });
 }
 
-template <class T>
-BYZ_ALWAYS_INLINE simd::vec<double> load_double(const T* p) {
-  if constexpr (sizeof(T) == 8) return simd::load(p);
-  else {
-    half_vec<T> v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, simd::vec<double>);
-  }
-}
-
 constexpr index_t kStrip = 4 * simd::lanes<double>;
 
 /// sum_j = sum_i f_i (x_ij - c_j) for the kStrip columns from `at`, held in registers.
@@ -164,7 +154,7 @@ void add_strip(const CentredRows<T>& rows, const double* f, index_t at, double* 
   for (index_t i = 0; i < rows.x.n; ++i) {
     const V factor = simd::splat(f[i]);
     for (int v = 0; v < 4; ++v) {
-      const V x = load_double(rows.x.row[i] + at + v * simd::lanes<double>);
+      const V x = simd::load_as<double>(rows.x.row[i] + at + v * simd::lanes<double>);
       total[v] = simd::madd<double>(factor, x - centre[v], total[v]);
     }
   }

@@ -41,7 +41,8 @@ BYZ_NOINLINE void closest_mean(Rows<T> x, const T* center, index_t k, T* out, in
   const index_t tiles = (x.d + columns - 1) / columns, slots = threads < tiles ? threads : tiles;
   const bool small = n <= kMaxNetwork;
   std::vector<Exchange> table;
-  if (small) table = selection_table(static_cast<int>(n), static_cast<int>(k - 1), static_cast<int>(k - 1));
+  if (small)
+    table = selection_table(static_cast<int>(n), static_cast<int>(k - 1), static_cast<int>(k - 1), Wanted::sorted);
   const std::unique_ptr<V[]> packed(new V[static_cast<std::size_t>(slots * scratch)]);
   for_tiles(x.d, columns, threads, [&](index_t lo, index_t hi, int slot) {
     V* value = packed.get() + slot * scratch;

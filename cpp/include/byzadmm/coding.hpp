@@ -15,14 +15,8 @@ template <class T>
 BYZ_NOINLINE void weighted_sum(Rows<T> x, const double* w, double total, T* out, int threads) {
   for_tiles(x.d, detail::kMeanTile, threads, [&](index_t lo, index_t hi, int) {
     double acc[detail::kMeanTile];
-    detail::add_rows(x, lo, hi, acc, [=](index_t i, T v) { return w[i] * static_cast<double>(v); });
-    double odd = 0;
-    for (index_t j = lo; j < hi; ++j) {
-      const double value = acc[j - lo] / total;
-      out[j] = static_cast<T>(value);
-      odd += value - value;
-    }
-    if (odd == 0) return;
+    detail::add_rows(x, lo, hi, acc, [=](index_t i, auto v) { return v * w[i]; });
+    if (!detail::divide_sums(acc, total, lo, hi, out)) return;
     for (index_t j = lo; j < hi; ++j)
       if (!(acc[j - lo] - acc[j - lo] == 0))
         out[j] = static_cast<T>(detail::mean_without_overflow(

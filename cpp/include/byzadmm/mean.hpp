@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "byzadmm/parallel.hpp"
+#include "byzadmm/simd.hpp"
 #include "byzadmm/views.hpp"
 
 namespace byzadmm {
@@ -33,21 +34,47 @@ inline double mean_without_overflow(index_t n, double total, Value value) {
 /// overflows up there is summed again by mean_without_overflow.
 inline double lift_of(double weight) { return std::ldexp(1.0, 500 - std::ilogb(weight)); }
 
-/// acc_j = sum_i w_i x_ij over columns [lo, hi), in double, rows in order.
-template <class T, class Weight>
-BYZ_ALWAYS_INLINE void add_rows(Rows<T> x, index_t lo, index_t hi, double* BYZ_RESTRICT acc, Weight weight) {
-  const index_t width = hi - lo;
-  for (index_t j = 0; j < width; ++j) acc[j] = 0;
-  index_t i = 0;
-  for (; i + 4 <= x.n; i += 4) {  // four rows at a time: acc is loaded and stored a quarter as often
-    const T *a = x.row[i] + lo, *b = x.row[i + 1] + lo, *c = x.row[i + 2] + lo, *d = x.row[i + 3] + lo;
-    for (index_t j = 0; j < width; ++j)
-      acc[j] += (weight(i, a[j]) + weight(i + 1, b[j])) + (weight(i + 2, c[j]) + weight(i + 3, d[j]));
+/// acc_j = sum_i weigh(i, x_ij) over columns [lo, hi), in double, rows in order. A strip of columns stays in registers
+/// while all rows pass. The hardware does not follow so many rows: the strips to come are fetched here.
+template <class T, class Weigh>
+BYZ_ALWAYS_INLINE void add_rows(Rows<T> x, index_t lo, index_t hi, double* BYZ_RESTRICT acc, Weigh weigh) {
+  using V = simd::vec<double>;
+  constexpr index_t kVectors = 4 * sizeof(double) / sizeof(T), L = simd::lanes<double>, kStrip = kVectors * L;
+  constexpr index_t kLine = 64 / static_cast<index_t>(sizeof(T));
+  const index_t ahead = (x.n <= 32 ? 32 : 8) * kLine;  // what is fetched for all rows fits the second-level cache
+  index_t at = lo;
+  for (; at + kStrip <= hi; at += kStrip, acc += kStrip) {
+    V sum[kVectors] = {};
+    const bool more = at + ahead + kStrip <= x.d;
+    for (index_t i = 0; i < x.n; ++i) {
+      const T* row = x.row[i] + at;
+      for (index_t j = 0; more && j < kStrip; j += kLine) __builtin_prefetch(row + ahead + j);
+      for (index_t v = 0; v < kVectors; ++v) sum[v] += weigh(i, simd::load_as<double>(row + v * L));
+    }
+    for (index_t v = 0; v < kVectors; ++v) simd::store(acc + v * L, sum[v]);
   }
-  for (; i < x.n; ++i) {
-    const T* a = x.row[i] + lo;
-    for (index_t j = 0; j < width; ++j) acc[j] += weight(i, a[j]);
+  for (index_t j = 0; j < hi - at; ++j) acc[j] = 0;
+  for (index_t i = 0; i < x.n && at < hi; ++i)
+    for (index_t j = 0; j < hi - at; ++j) acc[j] += weigh(i, static_cast<double>(x.row[i][at + j]));
+}
+
+/// out_j = acc_j / total over columns [lo, hi).  Returns whether some quotient is not finite.
+template <class T>
+BYZ_ALWAYS_INLINE bool divide_sums(const double* acc, double total, index_t lo, index_t hi, T* out) {
+  constexpr index_t L = simd::lanes<double>;
+  simd::vec<std::int64_t> odd{};
+  for (; lo + L <= hi; lo += L, acc += L) {
+    const simd::vec<double> value = simd::load(acc) / total;
+    odd |= (value - value) != 0.0;
+    simd::store_as(out + lo, value);
   }
+  bool any = simd::any(odd);
+  for (; lo < hi; ++lo, ++acc) {
+    const double value = *acc / total;
+    any |= value - value != 0;
+    out[lo] = static_cast<T>(value);
+  }
+  return any;
 }
 
 }  // namespace detail
@@ -70,16 +97,10 @@ BYZ_NOINLINE bool mean(Rows<T> x, const double* weight, T* out, int threads) {
   for_tiles(x.d, detail::kMeanTile, threads, [&](index_t lo, index_t hi, int) {
     double acc[detail::kMeanTile];
     const double* w = weight ? lifted.data() : nullptr;
-    if (w) detail::add_rows(x, lo, hi, acc, [=](index_t i, T v) { return w[i] * static_cast<double>(v); });
-    else detail::add_rows(x, lo, hi, acc, [](index_t, T v) { return static_cast<double>(v); });
+    if (w) detail::add_rows(x, lo, hi, acc, [=](index_t i, auto v) { return v * w[i]; });
+    else detail::add_rows(x, lo, hi, acc, [](index_t, auto v) { return v; });
+    if (!detail::divide_sums(acc, total, lo, hi, out)) return;
     double odd = 0;
-    for (index_t j = lo; j < hi; ++j) {
-      const double value = acc[j - lo] / total;
-      out[j] = static_cast<T>(value);
-      odd += value - value;
-    }
-    if (odd == 0) return;
-    odd = 0;
     for (index_t j = lo; j < hi; ++j) {
       if (out[j] - out[j] == 0) continue;
       out[j] = static_cast<T>(detail::mean_without_overflow(x.n, total / largest, [=](index_t i, double unit) {

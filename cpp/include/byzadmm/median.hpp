@@ -48,47 +48,45 @@ inline T between(T value, T low, T high) {
   return value < low ? low : value > high ? high : value;
 }
 
-/// The mean of `count` ascending values: added in double, and float64 sums that overflow are redone scaled, where
-/// rounding must not lead past the largest value.
+/// The mean of `count` values: added in double, and float64 sums that overflow are redone scaled, where rounding must
+/// not lead past the largest value.
 template <class T>
 inline T mean_of(const T* value, index_t stride, index_t count) {
   double sum = 0;
-  for (index_t i = 0; i < count; ++i) sum += static_cast<double>(value[i * stride]);
+  T low = value[0], high = low;
+  for (index_t i = 0; i < count; ++i) {
+    const T v = value[i * stride];
+    sum += static_cast<double>(v);
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
   if (sum - sum == 0) return static_cast<T>(sum / static_cast<double>(count));
   const double mean = mean_without_overflow(count, static_cast<double>(count), [=](index_t i, double unit) {
     return static_cast<double>(value[i * stride]) * unit;
   });
-  return between(static_cast<T>(mean), value[0], value[(count - 1) * stride]);
+  return between(static_cast<T>(mean), low, high);
 }
-
-template <class T>
-using half_vec = typename simd::VecOf<T, simd::kBytes / 2>::type;
 
 /// Mean of v[first..last] lane by lane, float summed as double.
 template <class T>
 BYZ_ALWAYS_INLINE simd::vec<T> mean_of_range(const simd::vec<T>* v, index_t first, index_t last) {
-  constexpr int L = simd::lanes<T>;
-  simd::vec<T> mean;
+  const double count = static_cast<double>(last - first + 1);
   if constexpr (sizeof(T) == 4) {
     simd::vec<double> low{}, high{};
     for (index_t i = first; i <= last; ++i) {
-      half_vec<float> part[2];
-      std::memcpy(part, &v[i], sizeof part);
-      low += __builtin_convertvector(part[0], simd::vec<double>);
-      high += __builtin_convertvector(part[1], simd::vec<double>);
+      low += simd::widen_low(v[i]);
+      high += simd::widen_high(v[i]);
     }
-    const double count = static_cast<double>(last - first + 1);
-    const half_vec<float> part[2] = {__builtin_convertvector(low / count, half_vec<float>),
-                                     __builtin_convertvector(high / count, half_vec<float>)};
-    std::memcpy(&mean, part, sizeof mean);
+    return simd::narrow_both(low / count, high / count);
   } else {
     simd::vec<T> sum{};
     for (index_t i = first; i <= last; ++i) sum += v[i];
-    mean = sum / static_cast<T>(last - first + 1);
+    simd::vec<T> mean = sum / count;
     if (simd::any((sum - sum) != T(0)))
-      for (int l = 0; l < L; ++l) mean[l] = mean_of(reinterpret_cast<const T*>(v + first) + l, L, last - first + 1);
+      for (int l = 0; l < simd::lanes<T>; ++l)
+        mean[l] = mean_of(reinterpret_cast<const T*>(v + first) + l, simd::lanes<T>, last - first + 1);
+    return mean;
   }
-  return mean;
 }
 
 /// finish(v) after network Net over N rows, in columns [lo, hi), hi - lo a multiple of the vector length.
@@ -119,18 +117,18 @@ BYZ_NOINLINE bool median_columns(const T* const* row, index_t lo, index_t hi, in
       std::make_index_sequence<N>{});
 }
 
-template <class T, int N>
-BYZ_NOINLINE bool trimmed_columns(const T* const* row, index_t lo, index_t hi, int f, T* out) {
-  return unrolled_columns<SortNetwork<N>, T>(
+template <class T, int N, int F>
+BYZ_NOINLINE bool trimmed_columns(const T* const* row, index_t lo, index_t hi, int, T* out) {
+  return unrolled_columns<TrimNetwork<N, F>, T>(
       row, lo, hi, out,
-      [f](auto... v) BYZ_LAMBDA_INLINE {
-        const simd::vec<T> sorted[] = {v...};  // in memory: f is not a constant
-        return mean_of_range<T>(sorted, f, N - 1 - f);
+      [](auto... v) BYZ_LAMBDA_INLINE {
+        const simd::vec<T> sorted[] = {v...};
+        return mean_of_range<T>(sorted, F, N - 1 - F);
       },
       std::make_index_sequence<N>{});
 }
 
-/// A rule over whole vectors of columns [lo, hi), unrolled for one n; `option` is the rule's own (even, f).
+/// A rule over whole vectors of columns [lo, hi), unrolled for one n; `option` is the rule's own (even).
 template <class T>
 using UnrolledRule = bool (*)(const T* const* row, index_t lo, index_t hi, int option, T* out);
 
@@ -159,46 +157,85 @@ void median_selected(const simd::vec<T>* x, index_t n, Even even, simd::vec<T>& 
   result = n % 2 == 1 ? pair[0] : middle<T>(pair[0], pair[1], even);
 }
 
-/// Ranks f .. n-1-f: everything strictly between the two end values, and as many copies of each end as belong there.
+/// total / count lane by lane of the values that `inside` picks, in row order, float summed as double. False if some
+/// sum is not finite.
+template <class T, class Inside>
+BYZ_ALWAYS_INLINE bool mean_inside(const simd::vec<T>* x, index_t n, double count, Inside inside, simd::vec<T>& mean) {
+  const auto values = [&](index_t i) { return (simd::vec<T>)((simd::vec<simd::int_of<T>>)x[i] & inside(i)); };
+  if constexpr (sizeof(T) == 4) {
+    simd::vec<double> low{}, high{};
+    for (index_t i = 0; i < n; ++i) {
+      const simd::vec<T> v = values(i);
+      low += simd::widen_low(v);
+      high += simd::widen_high(v);
+    }
+    mean = simd::narrow_both(low / count, high / count);
+    return !simd::any((low - low != 0.0) | (high - high != 0.0));
+  } else {
+    constexpr index_t kRows = 32;  // added first, so that rounding does not grow with n
+    simd::vec<T> sum{};
+    for (index_t first = 0; first < n; first += kRows) {
+      simd::vec<T> part{};
+      for (index_t i = first; i < n && i < first + kRows; ++i) part += values(i);
+      sum += part;
+    }
+    mean = sum / count;
+    return !simd::any(sum - sum != 0.0);
+  }
+}
+
+/// Mean of the ranks f .. n-1-f, where values that cut them off are found; where ties or values that are not finite
+/// hide those: of everything strictly between the two end values, and of as many copies of each end as belong there.
 template <class T>
 void trimmed_mean_selected(const simd::vec<T>* x, index_t n, index_t f, simd::vec<T>& result) {
   using V = simd::vec<T>;
+  using M = simd::vec<simd::int_of<T>>;
   constexpr int L = simd::lanes<T>;
   const ColumnSelector<T> column(x, n);
-  const V a = column.at_rank_and_next(f)[0], b = column.at_rank_and_next(n - 1 - f)[0];
-  const auto copies_a = column.count_up_to(a) - static_cast<simd::int_of<T>>(f);
-  auto copies_b = copies_a - copies_a + static_cast<simd::int_of<T>>(n - f);
-  for (index_t i = 0; i < n; ++i) copies_b += x[i] < b;
   const auto kept = static_cast<double>(n - 2 * f);
-  // The inner values in double, in row order; `unit` shrinks them when float64 would overflow.
-  const auto total = [&](double unit, double* sum) {
-    for (int l = 0; l < L; ++l) sum[l] = 0;
-    for (index_t i = 0; i < n; ++i) {
-      const V inner = ((x[i] > a) & (x[i] < b)) ? x[i] : V{};
-      for (int l = 0; l < L; ++l) sum[l] += static_cast<double>(inner[l]) * unit;
-    }
-    for (int l = 0; l < L; ++l)
-      sum[l] += static_cast<double>(copies_a[l]) * (static_cast<double>(a[l]) * unit) +
-                static_cast<double>(copies_b[l]) * (static_cast<double>(b[l]) * unit);
+  V cut[2];
+  if (f > 0 && column.cuts(f, cut) &&
+      mean_inside<T>(x, n, kept, [&](index_t i) { return (x[i] > cut[0]) & (x[i] <= cut[1]); }, result))
+    return;
+  const V a = column.at_rank_and_next(f)[0], b = column.at_rank_and_next(n - 1 - f)[0];
+  const M copies_a = column.count_up_to(a) - static_cast<simd::int_of<T>>(f);
+  M copies_b = M{} + static_cast<simd::int_of<T>>(n - f), left_a = copies_a;
+  for (index_t i = 0; i < n; ++i) copies_b += x[i] < b;
+  copies_b = a == b ? M{} : copies_b;
+  M left_b = copies_b;
+  left_a = a == b ? M{} + static_cast<simd::int_of<T>>(n - 2 * f) : left_a;
+  const auto inside = [&](index_t i) {  // the same values as above, in the same order
+    const M at_a = (x[i] == a) & (left_a > 0), at_b = (x[i] == b) & (left_b > 0);
+    left_a += at_a;
+    left_b += at_b;
+    return ((x[i] > a) & (x[i] < b)) | at_a | at_b;
   };
-  double sum[L], scaled[L] = {};
-  total(1.0, sum);
-  bool overflowed = false;
-  for (int l = 0; l < L; ++l) overflowed |= sum[l] - sum[l] != 0;
-  if (overflowed) total(1.0 / kept, scaled);
-  for (int l = 0; l < L; ++l)
-    result[l] = a[l] == b[l]           ? a[l]
-                : sum[l] - sum[l] == 0 ? static_cast<T>(sum[l] / kept)
-                                       : between(static_cast<T>(scaled[l]), a[l], b[l]);
+  if (mean_inside<T>(x, n, kept, inside, result)) return;
+  for (int l = 0; l < L; ++l) {
+    if (result[l] - result[l] == 0) continue;
+    double sum = static_cast<double>(copies_a[l]) * (static_cast<double>(a[l]) / kept) +
+                 static_cast<double>(copies_b[l]) * (static_cast<double>(b[l]) / kept);
+    for (index_t i = 0; i < n; ++i)
+      if (x[i][l] > a[l] && x[i][l] < b[l]) sum += static_cast<double>(x[i][l]) / kept;
+    result[l] = a[l] == b[l] ? a[l] : between(static_cast<T>(sum), a[l], b[l]);
+  }
 }
 
 template <class T, int... N>
 constexpr std::array<UnrolledRule<T>, sizeof...(N)> unrolled_medians(std::integer_sequence<int, N...>) {
   return {&median_columns<T, N + 1>...};
 }
-template <class T, int... N>
-constexpr std::array<UnrolledRule<T>, sizeof...(N)> unrolled_trimmed_means(std::integer_sequence<int, N...>) {
-  return {&trimmed_columns<T, N + 1>...};
+constexpr int kTrims = (kMaxUnrolled + 1) / 2;  // f < kTrims
+
+/// The rule for n rows and f at [(n - 1) * kTrims + f], nullptr where 2f >= n.
+template <class T, int... I>
+constexpr std::array<UnrolledRule<T>, sizeof...(I)> unrolled_trimmed_means(std::integer_sequence<int, I...>) {
+  constexpr auto rule = [](auto at) -> UnrolledRule<T> {
+    constexpr int kN = at / kTrims + 1, kF = at % kTrims;
+    if constexpr (2 * kF < kN) return &trimmed_columns<T, kN, kF>;
+    else return nullptr;
+  };
+  return {rule(std::integral_constant<int, I>{})...};
 }
 
 /// tile(lo, hi, slot) over the columns; true if any tile says so.
@@ -254,7 +291,8 @@ BYZ_NOINLINE bool median(Rows<T> x, Even even, T* out, int threads) {
   if (x.n <= kMaxUnrolled)
     return detail::on_unrolled_columns(unrolled[x.n - 1], x, static_cast<int>(even), out, threads);
   if (x.n <= kMaxNetwork) {
-    const auto table = selection_table(static_cast<int>(x.n), static_cast<int>(low), static_cast<int>(high));
+    const auto table =
+        selection_table(static_cast<int>(x.n), static_cast<int>(low), static_cast<int>(high), Wanted::sorted);
     return detail::on_packed_columns(x, out, threads, [&](simd::vec<T>* v, simd::vec<T>& result) {
       run_table(table, v);
       result = low == high ? v[low] : detail::middle<T>(v[low], v[high], even);
@@ -268,11 +306,13 @@ BYZ_NOINLINE bool median(Rows<T> x, Even even, T* out, int threads) {
 /// out_j = mean of x_ij without the f smallest and the f largest.  x: (n, d), 0 <= 2f < n; out: (d), distinct from x.
 template <class T>
 BYZ_NOINLINE bool trimmed_mean(Rows<T> x, index_t f, T* out, int threads) {
-  static constexpr auto unrolled = detail::unrolled_trimmed_means<T>(std::make_integer_sequence<int, kMaxUnrolled>{});
-  if (x.n <= kMaxUnrolled) return detail::on_unrolled_columns(unrolled[x.n - 1], x, static_cast<int>(f), out, threads);
+  static constexpr auto unrolled =
+      detail::unrolled_trimmed_means<T>(std::make_integer_sequence<int, kMaxUnrolled * detail::kTrims>{});
+  if (x.n <= kMaxUnrolled)
+    return detail::on_unrolled_columns(unrolled[(x.n - 1) * detail::kTrims + f], x, 0, out, threads);
   if (x.n <= kMaxNetwork) {
     const index_t last = x.n - 1 - f;
-    const auto table = selection_table(static_cast<int>(x.n), static_cast<int>(f), static_cast<int>(last));
+    const auto table = selection_table(static_cast<int>(x.n), static_cast<int>(f), static_cast<int>(last), Wanted::set);
     return detail::on_packed_columns(x, out, threads, [&](simd::vec<T>* v, simd::vec<T>& result) {
       run_table(table, v);
       result = detail::mean_of_range<T>(v, f, last);

@@ -41,15 +41,19 @@ constexpr void batcher(int n, Emit&& emit) {
   }
 }
 
-/// The exchanges that outputs [first, last] depend on, in order: the rest of a sorting network does not matter to them.
-/// full[0..size) is overwritten; wanted: (n), all false.  Returns how many are left.
-constexpr int prune(Exchange* full, int size, bool* wanted, int first, int last) {
-  for (int i = first; i <= last; ++i) wanted[i] = true;
+/// What is asked of a network: values of some ranks in order, or which values have them.
+enum class Wanted { sorted, set };
+
+/// The exchanges that ranks [first, last] depend on, in order: the rest of a sorting network does not matter to them.
+/// full[0..size) is overwritten; group: (n) scratch.  Returns how many are left.
+constexpr int prune(Exchange* full, int size, int* group, int n, int first, int last, Wanted wanted) {
+  constexpr int kRead = -1;  // by an exchange that comes later
+  for (int i = 0; i < n; ++i) group[i] = i < first || i > last ? 0 : wanted == Wanted::set ? 1 : i + 1;
   int kept = size;
   for (int s = size - 1; s >= 0; --s) {
     const Exchange e = full[s];
-    if (!wanted[e.a] && !wanted[e.b]) continue;
-    wanted[e.a] = wanted[e.b] = true;
+    if (group[e.a] == group[e.b] && group[e.a] != kRead) continue;
+    group[e.a] = group[e.b] = kRead;
     full[--kept] = e;
   }
   for (int s = kept; s < size; ++s) full[s - kept] = full[s];
@@ -63,21 +67,21 @@ struct Network {
 };
 
 template <int N>
-constexpr Network<N> selection_network(int first, int last) {
+constexpr Network<N> selection_network(int first, int last, Wanted wanted) {
   Network<N> net;
   batcher(N, [&net](Exchange e) { net.exchange[net.size++] = e; });
-  bool wanted[N] = {};
-  net.size = prune(net.exchange.data(), net.size, wanted, first, last);
+  int group[N] = {};
+  net.size = prune(net.exchange.data(), net.size, group, N, first, last, wanted);
   return net;
 }
 
 /// The same as a table, for a loop.
-inline std::vector<Exchange> selection_table(int n, int first, int last) {
+inline std::vector<Exchange> selection_table(int n, int first, int last, Wanted wanted) {
   std::vector<Exchange> table;
   batcher(n, [&table](Exchange e) { table.push_back(e); });
-  std::array<bool, kMaxNetwork> wanted{};
-  table.resize(
-      static_cast<std::size_t>(prune(table.data(), static_cast<int>(table.size()), wanted.data(), first, last)));
+  std::vector<int> group(static_cast<std::size_t>(n));
+  const int size = prune(table.data(), static_cast<int>(table.size()), group.data(), n, first, last, wanted);
+  table.resize(static_cast<std::size_t>(size));
   return table;
 }
 
@@ -90,12 +94,18 @@ BYZ_ALWAYS_INLINE void exchange(V& a, V& b) {
 
 template <int N>
 struct MedianNetwork {
-  static constexpr Network<N> net = selection_network<N>((N - 1) / 2, N / 2);
+  static constexpr Network<N> net = selection_network<N>((N - 1) / 2, N / 2, Wanted::sorted);
 };
 
 template <int N>
 struct SortNetwork {
-  static constexpr Network<N> net = selection_network<N>(0, N - 1);
+  static constexpr Network<N> net = selection_network<N>(0, N - 1, Wanted::sorted);
+};
+
+/// The middle N - 2F values, in any order, between the F smallest and the F largest.
+template <int N, int F>
+struct TrimNetwork {
+  static constexpr Network<N> net = selection_network<N>(F, N - 1 - F, Wanted::set);
 };
 
 template <class Net, class V, std::size_t... S>
