@@ -296,8 +296,6 @@ def _small_rows() -> list[Row]:
     X, x0 = normal(3, 8), normal(8)
     area = "tiny inputs (3, 8), float32: the cost of a call"
     return [
-        Row(area, "median", "numpy.median", lambda: (lambda: aggregate.median(X), lambda: np.median(X, axis=0))),
-        Row(area, "mean", "numpy.mean", lambda: (lambda: aggregate.mean(X), lambda: X.mean(axis=0))),
         Row(
             area, "rsa_worker_step", "the same in NumPy",
             lambda: (

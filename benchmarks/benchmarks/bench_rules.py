@@ -44,3 +44,9 @@ class Rules(Benchmark):
         settings = arguments(rule, shape[0])
         self.call = lambda: function(impl, rule)(X, **settings)
         self.exact = lambda: function("reference", rule)(X.astype(np.float64), **settings)
+
+
+class TinyRules(Rules):
+    """Where the cost of a call is all there is."""
+
+    params = (IMPLS, list(CLASSES), [(7, 8)], ["float32"])

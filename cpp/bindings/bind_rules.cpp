@@ -1,4 +1,8 @@
 // The robust rules over (n, d) rows, pre-aggregation, and the look at non-finite rows they share.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "areas.hpp"
 #include "names.hpp"
 #include "row_call.hpp"
@@ -298,11 +302,11 @@ void bind_clipping_and_mixing(py::module_& m) {
           double* shares = factor.mutable_data();
           rows.run(threads, 4 * rows.size(),
                    [&](auto& k, auto all, int team) { k.centered_clip(all, tau, n_iter, to, shares, team); });
-          return factor;
+          return std::isnan(shares[0]) ? py::object(py::none()) : py::object(factor);
         });
       },
       "X"_a, "out"_a, "tau"_a, "n_iter"_a, "keep"_a, "threads"_a,
-      "out holds the center and then the result; the last factors.");
+      "out holds the center and then the result; the last factors, or None: a row is not finite, out is as it was.");
   m.def(
       "lengths",
       [](const py::object& x, const py::object& center, int threads) {
@@ -328,11 +332,39 @@ void bind_clipping_and_mixing(py::module_& m) {
           double* lengths = norm.mutable_data();
           rows.run(threads, 2 * rows.size(),
                    [&](auto& k, auto all, int team) { k.clip(all, max_norm, exponent, to, lengths, team); });
-          return norm;
+          const bool suspect = !std::all_of(lengths, lengths + rows.n(), [](double l) { return std::isfinite(l); });
+          return py::make_tuple(norm, suspect);
         });
       },
       "X"_a, "out"_a, "max_norm"_a, "exponent"_a, "keep"_a, "threads"_a,
-      "Rows shortened to max_norm * 2^exponent into out; their norms before.");
+      "Rows shortened to max_norm * 2^exponent into out; (their norms before, whether some norm is not finite).");
+  m.def(
+      "group_means",
+      [](const py::object& x, const py::array& out, const py::array& order, index_t size, int threads) {
+        return on_rows(x, py::none(), [&](const auto& rows) {
+          require_dims(order, "order", 1);
+          require_value(size >= 1 && order.shape(0) >= 1, "size", "groups of at least one row");
+          const index_t length = order.shape(0), groups = (length + size - 1) / size;
+          const index_t* index = require<index_t>(order, "order", {length});
+          for (index_t s = 0; s < length; ++s) require_below(index[s], rows.n(), "order", "indices of rows");
+          auto* to = rows.into(out, groups);
+          return rows.run(threads, rows.d() * length, [&](auto& k, auto all, int team) {
+            std::vector<index_t> group;
+            auto row = std::vector<std::decay_t<decltype(*all.row)>>();
+            bool suspect = false;
+            for (index_t g = 0; g < groups; ++g) {
+              group.assign(index + g * size, index + std::min((g + 1) * size, length));
+              std::sort(group.begin(), group.end());
+              row.clear();
+              for (const index_t i : group) row.push_back(all.row[i]);
+              suspect |= k.mean({row.data(), static_cast<index_t>(row.size()), all.d}, nullptr, to + g * all.d, team);
+            }
+            return suspect;
+          });
+        });
+      },
+      "X"_a, "out"_a, "order"_a, "size"_a, "threads"_a,
+      "out_b = mean of the rows order[b size], ..., order[(b+1) size - 1]; True if some mean is not finite.");
 }
 
 void bind_filters(py::module_& m) {

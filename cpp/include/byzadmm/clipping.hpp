@@ -4,6 +4,7 @@
 
 #include "byzadmm/distances.hpp"
 #include "byzadmm/mean.hpp"
+#include "byzadmm/selection.hpp"
 
 namespace byzadmm {
 
@@ -122,25 +123,68 @@ double squares_of_row(const T* x, const T* center, index_t d) {
 template <class S>
 constexpr double kLongestRow = sizeof(S) == 4 ? 1e30 : 1e290;
 
-/// move_j += sum_i factor_i (x_ij - v_j) over columns [lo, hi): four rows in S, then in double.
-template <class S, class T>
-BYZ_ALWAYS_INLINE void add_moves(Rows<T> x, const T* v, const double* factor, index_t lo, index_t hi, double* move) {
+/// How many columns ahead rows are fetched, where all are read side by side: what lies there fits the second-level
+/// cache.
+template <class T>
+BYZ_ALWAYS_INLINE index_t rows_ahead(index_t n) {
+  return (n <= 32 ? 2048 : 512) / static_cast<index_t>(sizeof(T));
+}
+
+/// sum += the numbers of a vector of S, as double.
+template <class S>
+BYZ_ALWAYS_INLINE void add_wide(simd::vec<S> v, simd::vec<double>* sum) {
+  if constexpr (sizeof(S) == 4) {
+    sum[0] += simd::widen_low(v);
+    sum[1] += simd::widen_high(v);
+  } else {
+    sum[0] += v;
+  }
+}
+
+/// v_j += (1/n) sum_i factor_i (x_ij - v_j) over the vectors of S from `at`: four rows in S, then in double.
+template <class S, int kVectors, class T>
+BYZ_ALWAYS_INLINE void move_strip(Rows<T> x, const S* factor, index_t at, index_t ahead, T* v) {
+  using V = simd::vec<S>;
+  constexpr index_t L = simd::lanes<S>, kLine = 64 / static_cast<index_t>(sizeof(T));
+  constexpr int kWide = sizeof(double) / sizeof(S), kSums = kVectors * kWide;
+  const simd::vec<double> n = simd::splat(static_cast<double>(x.n));
+  V from[kVectors], part[kVectors];
+  simd::vec<double> sum[kSums] = {};
+  for (int k = 0; k < kVectors; ++k) from[k] = simd::load_as<S>(v + at + k * L);
+  const auto move = [&](index_t i, int k)
+                        BYZ_LAMBDA_INLINE { return (simd::load_as<S>(x.row[i] + at + k * L) - from[k]) * factor[i]; };
   index_t i = 0;
   for (; i + 4 <= x.n; i += 4) {
-    const T *a = x.row[i], *b = x.row[i + 1], *c = x.row[i + 2], *d = x.row[i + 3];
-    const S p = static_cast<S>(factor[i]), q = static_cast<S>(factor[i + 1]);
-    const S r = static_cast<S>(factor[i + 2]), s = static_cast<S>(factor[i + 3]);
-    for (index_t j = lo; j < hi; ++j) {
-      const S from = static_cast<S>(v[j]);
-      move[j - lo] += static_cast<double>((p * (static_cast<S>(a[j]) - from) + q * (static_cast<S>(b[j]) - from)) +
-                                          (r * (static_cast<S>(c[j]) - from) + s * (static_cast<S>(d[j]) - from)));
-    }
+    for (index_t next = i; next < i + 4; ++next)
+      for (index_t j = 0; j < kVectors * L; j += kLine) __builtin_prefetch(x.row[next] + at + ahead + j);
+    for (int k = 0; k < kVectors; ++k) part[k] = (move(i, k) + move(i + 1, k)) + (move(i + 2, k) + move(i + 3, k));
+    for (int k = 0; k < kVectors; ++k) add_wide<S>(part[k], sum + k * kWide);
   }
-  for (; i < x.n; ++i) {
-    const T* a = x.row[i];
-    const S p = static_cast<S>(factor[i]);
-    for (index_t j = lo; j < hi; ++j)
-      move[j - lo] += static_cast<double>(p * (static_cast<S>(a[j]) - static_cast<S>(v[j])));
+  for (; i < x.n; ++i)
+    for (int k = 0; k < kVectors; ++k) add_wide<S>(move(i, k), sum + k * kWide);
+  for (int k = 0; k < kSums; ++k) {
+    T* to = v + at + k * simd::lanes<double>;
+    simd::store_as(to, simd::load_as<double>(to) + sum[k] / n);
+  }
+}
+
+/// The same over columns [lo, hi); factor: (n).
+template <class S, class T>
+BYZ_ALWAYS_INLINE void add_moves(Rows<T> x, const double* factor, index_t lo, index_t hi, T* v) {
+  constexpr int kVectors = 2;
+  constexpr index_t kStrip = kVectors * simd::lanes<S>;
+  const std::vector<S> by(factor, factor + x.n);
+  index_t j = lo;
+  for (; j + kStrip <= hi; j += kStrip)
+    move_strip<S, kVectors>(x, by.data(), j, std::min(rows_ahead<T>(x.n), x.d - kStrip - j), v);
+  for (; j < hi; ++j) {
+    const S from = static_cast<S>(v[j]);
+    const auto move = [&](index_t i) { return (static_cast<S>(x.row[i][j]) - from) * by[i]; };
+    double sum = 0;
+    index_t i = 0;
+    for (; i + 4 <= x.n; i += 4) sum += static_cast<double>((move(i) + move(i + 1)) + (move(i + 2) + move(i + 3)));
+    for (; i < x.n; ++i) sum += static_cast<double>(move(i));
+    v[j] = static_cast<T>(static_cast<double>(v[j]) + sum / static_cast<double>(x.n));
   }
 }
 
@@ -158,11 +202,21 @@ double moved_carefully(Rows<T> x, T v, const Shortening* by, index_t j) {
   return std::min(std::max(static_cast<double>(v) + mean, -kLargest), kLargest);  // only rounding leads beyond
 }
 
+/// to_j = x_j unit rest, multiplied in double.
+template <class T>
+BYZ_ALWAYS_INLINE void scale_row(const T* BYZ_RESTRICT x, double unit, double rest, index_t d, T* BYZ_RESTRICT to) {
+  constexpr index_t L = simd::lanes<double>;
+  index_t j = 0;
+  for (; j + L <= d; j += L) simd::store_as(to + j, simd::load_as<double>(x + j) * unit * rest);
+  for (; j < d; ++j) to[j] = static_cast<T>(static_cast<double>(x[j]) * unit * rest);
+}
+
 }  // namespace detail
 
 /// v <- v + (1/n) sum_i (x_i - v) min(1, tau / ||x_i - v||), n_iter times.
-/// x: (n, d), finite; v: (d), the center and then the result, distinct from x; factor: (n), the last min(1, ...).
-/// A tile of columns is moved and measured while it is in the cache: n_iter + 1 passes over the rows.
+/// x: (n, d); v: (d), finite, the center and then the result, distinct from x; factor: (n), the last min(1, ...). If
+/// some x_ij is not finite, v stays as it is and factor is NaN. A tile of columns is moved and measured while it is in
+/// the cache: n_iter + 1 passes over the rows.
 template <class T>
 BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double* factor, int threads) {
   using namespace detail;
@@ -173,11 +227,19 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   std::vector<Shortening> by(static_cast<std::size_t>(n));
   const Length limit = length_from(tau);
   const auto measure = [&](index_t lo, index_t hi) {
-    for (index_t i = 0; i < n; ++i) partial[lo / kTile * n + i] = squares(x.row[i], v, lo, hi);
+    for (index_t i = 0; i < n; ++i) {
+      prefetch_columns<T>(x, i, i + 1, hi, std::min(hi + kTile, x.d));  // each row is left after 4 kB
+      partial[lo / kTile * n + i] = squares(x.row[i], v, lo, hi);
+    }
   };
   for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int) { measure(lo, hi); });
   for (int iteration = 0; iteration < n_iter; ++iteration) {
     finish_lengths(x, v, partial.get(), tiles, length.data(), threads);
+    const auto finite = [](Length l) { return std::isfinite(l.mantissa); };
+    if (iteration == 0 && !std::all_of(length.begin(), length.end(), finite)) {
+      std::fill(factor, factor + n, std::numeric_limits<double>::quiet_NaN());
+      return;
+    }
     const bool again = iteration + 1 < n_iter;
     double longest = 0, smallest = 1;
     for (index_t i = 0; i < n; ++i) {
@@ -191,11 +253,8 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
     const bool narrow = fits(kLongestRow<float>), wide = fits(kLongestRow<double>);
     for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int) {
       if (wide) {
-        double move[kTile] = {};
-        if (narrow) add_moves<T>(x, v, factor, lo, hi, move);
-        else add_moves<double>(x, v, factor, lo, hi, move);
-        for (index_t j = lo; j < hi; ++j)
-          v[j] = static_cast<T>(static_cast<double>(v[j]) + move[j - lo] / static_cast<double>(n));
+        if (narrow) add_moves<T>(x, factor, lo, hi, v);
+        else add_moves<double>(x, factor, lo, hi, v);
       } else {
         for (index_t j = lo; j < hi; ++j) v[j] = static_cast<T>(moved_carefully(x, v[j], by.data(), j));
       }
@@ -233,8 +292,7 @@ BYZ_NOINLINE void clip(Rows<T> x, double max_norm, int exponent, T* out, double*
     T* to = out + i * x.d;
     const auto [unit, rest] = shortening(length, limit);
     if (unit == 1 && rest == 1) std::copy(x.row[i], x.row[i] + x.d, to);
-    else
-      for (index_t j = 0; j < x.d; ++j) to[j] = static_cast<T>(static_cast<double>(x.row[i][j]) * unit * rest);
+    else scale_row(x.row[i], unit, rest, x.d, to);
   });
 }
 

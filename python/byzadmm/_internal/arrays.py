@@ -100,6 +100,8 @@ def wrapper_of(value: Any, *others: Any) -> Wrap:
 
     A float32 result becomes float16 or bfloat16 if that is the type of ``value`` and of all ``others``.
     """
+    if type(value) is np.ndarray and (value.dtype is _SINGLE or value.dtype is _DOUBLE):
+        return _as_it_is
     half = half_of(value, *others)
     if isinstance(value, (list, tuple)) and value:
         value = value[0]
@@ -186,6 +188,9 @@ def common_float(**values: Any) -> list[Array]:
 
 def as_rows(X: Any) -> tuple[Array | list[Array], int, int, np.dtype[Any]]:
     """Workers' vectors as an (n, d) array, or as a list of n arrays (d,) without stacking them: rows, n, d, dtype."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and (X.dtype is _SINGLE or X.dtype is _DOUBLE):
+        packed = _packed(X, X.dtype)  # nothing else is to be found out about most of what comes
+        return packed, *packed.shape, X.dtype
     if isinstance(X, (list, tuple)) and X and all(map(is_array, X)):
         rows = [to_numpy(row, f"X[{i}]") for i, row in enumerate(X)]
         for i, row in enumerate(rows):

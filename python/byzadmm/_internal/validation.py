@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -65,13 +65,12 @@ def check_real(
     return number
 
 
-def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
+def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """Return ``value`` if it is one of ``choices``."""
-    allowed = tuple(choices)
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a string, got {type(value).__name__}")
-    if value not in allowed:
-        raise ValueError(f"{name}: expected one of {', '.join(allowed)}; got {value!r}")
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(choices)}; got {value!r}")
     return value
 
 

@@ -125,6 +125,17 @@ class Call:
             return False
         return self.nonfinite == "propagate"
 
+    def make_rows(self, make: Callable[[], bool]) -> None:
+        """Run ``make``, which allocates ``out`` and writes the rows of a pre-aggregation for the kept rows.
+
+        If it reports that a row may not be finite, it runs again without the rows at fault.
+        """
+        if self._out is not None:  # its shape tells how many rows are to be kept
+            self.exclude(self.n - 1)
+            make()
+        elif make() and self.exclude(self.n - 1):
+            make()
+
     def result(self, details: Callable[[], dict[str, Any]] | None = None) -> Any:
         """What the rule returns; ``details`` gives the fields of the info and is called only if that was asked for."""
         made = self._out if self._out is not None else wrapper_of(self._X)(self.out)

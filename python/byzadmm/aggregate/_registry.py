@@ -117,7 +117,7 @@ def max_f(rule: str, n: int) -> int:
 def check_f(rule: str, f: Any, n: int) -> int:
     """Return ``f`` if it is legal for ``n`` workers; otherwise an error names the largest legal one."""
     number = check_int(f, "f", low=0)
-    most = max_f(rule, n)
-    if number > most:
+    if number > RULES[rule].max_f(n):
+        most = max_f(rule, n)
         raise ValueError(f"{rule}: f={number} is too large for n={n} workers; at most {most}")
     return number

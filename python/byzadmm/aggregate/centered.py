@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byzadmm import _core
 from byzadmm._core import Stage
@@ -181,16 +182,23 @@ def centered_clip(
     call = Call("centered_clip", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads)
     tau, n_iter = _checked(tau, n_iter)
     start = None if center is None else _checked_center(center, call.d, call.out.dtype)
-    moving = np.empty_like(call.out)  # an array of its own, as center may be out
+    if start is not None:
+        np.copyto(call.out, start)
     tolerated = max_f("centered_clip", call.n)
-    suspect = _core.mean(call.rows, moving, None, None, call.threads) and not call.exclude(tolerated)
-    if suspect and np.any(call.nonfinite_rows()):
+    factors = _moved(call, start, tau, n_iter)
+    if factors is None and call.exclude(tolerated):
+        factors = _moved(call, start, tau, n_iter)
+    if factors is None:
         call.out.fill(np.nan)
         return call.result(lambda: {"iterations": 0})
-    if start is None:
-        _core.median(call.rows, moving, "mid", call.kept, call.threads)
-    else:
-        np.copyto(moving, start)
-    factors = _core.centered_clip(call.rows, moving, tau, n_iter, call.kept, call.threads)
-    np.copyto(call.out, moving)
     return call.result(lambda: {"iterations": n_iter, "weights": factors})
+
+
+def _moved(call: Call, start: Array | None, tau: float, n_iter: int) -> NDArray[np.float64] | None:
+    """Move ``out`` from the start, or from the median of the kept rows.
+
+    The last factors, or None: a row is not finite.
+    """
+    if start is None:
+        _core.median(call.rows, call.out, "mid", call.kept, call.threads)
+    return _core.centered_clip(call.rows, call.out, tau, n_iter, call.kept, call.threads)

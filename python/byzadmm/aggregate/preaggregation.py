@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -135,15 +135,16 @@ def bucketing(
     )
     s = check_int(s, "s", low=1)
     if permutation is None:
-        draws = generator(rng, "groups with, as in Bucketing(s=2, rng=0)")
-        call.exclude(call.n - 1)
-        order = call.original(draws.permutation(call.n_kept))
+        drawn_order = _drawn_order(
+            call, rng, "groups with, as in Bucketing(s=2, rng=0)", lambda draws, n: draws.permutation(n)
+        )
     else:
-        order = check_permutation(permutation, call.n)
-        call.exclude(call.n - 1)
-        order = order[~np.isin(order, call.excluded)]
-    call.allocate(-(-call.n_kept // s))
-    _group_means(call, [order[at : at + s] for at in range(0, len(order), s)])
+        given = check_permutation(permutation, call.n)
+
+        def drawn_order() -> NDArray[np.int64]:
+            return given[~np.isin(given, call.excluded)] if call.excluded else given
+
+    order = _group_means(call, drawn_order, s)
     return call.result(lambda: {"selected": order})
 
 
@@ -161,10 +162,32 @@ def _shortened(order: NDArray[Any]) -> str:
     return f"shape {order.shape}" if order.ndim != 1 or len(order) > 10 else str(order.tolist())
 
 
-def _group_means(call: Call, groups: Iterable[NDArray[np.int64]]) -> None:
-    """Every row of ``out``: the mean of a group of rows, given by their indices among all rows."""
-    for to, group in zip(call.out, groups, strict=True):
-        _core.mean(call.rows, to, None, np.sort(group).tolist(), call.threads)
+def _drawn_order(
+    call: Call, rng: Any, purpose: str, draw: Callable[[np.random.Generator, int], NDArray[np.int64]]
+) -> Callable[[], NDArray[np.int64]]:
+    """Function that draws an order of the kept rows, with the same random numbers in every call."""
+    draws = generator(rng, purpose)
+    before = draws.bit_generator.state
+
+    def order() -> NDArray[np.int64]:
+        draws.bit_generator.state = before
+        return call.original(draw(draws, call.n_kept))
+
+    return order
+
+
+def _group_means(call: Call, order: Callable[[], NDArray[np.int64]], s: int) -> NDArray[np.int64]:
+    """Write the means of groups of ``s`` rows to ``out``; returns the order of the kept rows in them."""
+    chosen = np.empty(0, np.int64)
+
+    def make() -> bool:
+        nonlocal chosen
+        chosen = order()
+        call.allocate(-(-len(chosen) // s))
+        return _core.group_means(call.rows, call.out, chosen, s, call.threads)
+
+    call.make_rows(make)
+    return chosen
 
 
 def _resampling_stages(of: Size, *, s: int, rng: Any) -> Planned:
@@ -228,12 +251,14 @@ def resampling(
         "resampling", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads, gives_rows=True
     )
     s = check_int(s, "s", low=1)
-    draws = generator(rng, "groups with, as in Resampling(s=2, rng=0)")
-    call.exclude(call.n - 1)
-    groups = call.original(draws.permutation(np.repeat(np.arange(call.n_kept), s)).reshape(call.n_kept, s))
-    call.allocate(call.n_kept)
-    _group_means(call, groups)
-    return call.result(lambda: {"selected": groups})
+    drawn_order = _drawn_order(
+        call,
+        rng,
+        "groups with, as in Resampling(s=2, rng=0)",
+        lambda draws, n: draws.permutation(np.repeat(np.arange(n), s)),
+    )
+    order = _group_means(call, drawn_order, s)
+    return call.result(lambda: {"selected": order.reshape(-1, s)})
 
 
 @register(
@@ -269,9 +294,15 @@ def clip(
     """
     call = Call("clip", X, nonfinite=nonfinite, return_info=return_info, out=out, threads=threads, gives_rows=True)
     max_norm = check_real(max_norm, "max_norm", low=0.0, strict=True)
-    call.exclude(call.n - 1)
-    call.allocate(call.n_kept)
-    norms = _core.clip(call.rows, call.out, max_norm, 0, call.kept, call.threads)
+    norms = np.empty(0)
+
+    def make() -> bool:
+        nonlocal norms
+        call.allocate(call.n_kept)
+        norms, suspect = _core.clip(call.rows, call.out, max_norm, 0, call.kept, call.threads)
+        return suspect
+
+    call.make_rows(make)
     return call.result(lambda: {"distances": norms})
 
 
