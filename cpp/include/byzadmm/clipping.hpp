@@ -91,23 +91,23 @@ template <class T>
 BYZ_ALWAYS_INLINE double squares(const T* x, const T* center, index_t lo, index_t hi) {
   using V = simd::vec<T>;
   constexpr index_t L = simd::lanes<T>;
-  V even{}, odd{};
+  V sum[4] = {};
   const auto apart = [&](index_t j, index_t count) {
     const V value = count >= L ? simd::load(x + j) : simd::load_part(x + j, count);
     if (!center) return value;
     return value - (count >= L ? simd::load(center + j) : simd::load_part(center + j, count));
   };
   index_t j = lo;
-  for (; j + 2 * L <= hi; j += 2 * L) {
-    const V first = apart(j, L), second = apart(j + L, L);
-    even = simd::madd<T>(first, first, even);
-    odd = simd::madd<T>(second, second, odd);
-  }
+  for (; j + 4 * L <= hi; j += 4 * L)
+    for (int k = 0; k < 4; ++k) {
+      const V value = apart(j + k * L, L);
+      sum[k] = simd::madd<T>(value, value, sum[k]);
+    }
   for (; j < hi; j += L) {
-    const V first = apart(j, hi - j);
-    even = simd::madd<T>(first, first, even);
+    const V value = apart(j, hi - j);
+    sum[0] = simd::madd<T>(value, value, sum[0]);
   }
-  return static_cast<double>(simd::sum_lanes<T>(even + odd));
+  return static_cast<double>(simd::sum_lanes<T>((sum[0] + sum[1]) + (sum[2] + sum[3])));
 }
 
 /// ||x - center||^2 a tile at a time, in T, where T is wide enough for it; center may be null.
@@ -226,9 +226,11 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   std::vector<Length> length(static_cast<std::size_t>(n));
   std::vector<Shortening> by(static_cast<std::size_t>(n));
   const Length limit = length_from(tau);
+  const bool far = n * x.d * static_cast<index_t>(sizeof(T)) > index_t{1}
+                                                                   << 20;  // no second-level cache holds the rows
   const auto measure = [&](index_t lo, index_t hi) {
     for (index_t i = 0; i < n; ++i) {
-      prefetch_columns<T>(x, i, i + 1, hi, std::min(hi + kTile, x.d));  // each row is left after 4 kB
+      if (far) prefetch_columns<T>(x, i, i + 1, hi, std::min(hi + kTile, x.d));  // each row is left after 4 kB
       partial[lo / kTile * n + i] = squares(x.row[i], v, lo, hi);
     }
   };
