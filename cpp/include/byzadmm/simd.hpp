@@ -58,6 +58,38 @@ BYZ_ALWAYS_INLINE void store(T* p, vec<T> v) {
   std::memcpy(p, &v, sizeof v);
 }
 
+/// lanes<double> numbers at p as doubles. Written out: compilers convert such vectors in halves.
+template <class T>
+BYZ_ALWAYS_INLINE vec<double> load_doubles(const T* p) {
+  if constexpr (sizeof(T) == sizeof(double)) return load(p);
+#if defined(__AVX512F__)
+  return (vec<double>)_mm512_cvtps_pd(_mm256_loadu_ps(reinterpret_cast<const float*>(p)));
+#elif defined(__AVX__)
+  return (vec<double>)_mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(p)));
+#else
+  typename VecOf<T, lanes<double> * sizeof(T)>::type v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, vec<double>);
+#endif
+}
+
+/// v rounded to T, as many numbers at p.
+template <class T>
+BYZ_ALWAYS_INLINE void store_doubles(T* p, vec<double> v) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    store(p, v);
+  } else {
+#if defined(__AVX512F__)
+    _mm256_storeu_ps(p, _mm512_cvtpd_ps((__m512d)v));
+#elif defined(__AVX__)
+    _mm_storeu_ps(p, _mm256_cvtpd_ps((__m256d)v));
+#else
+    const auto rounded = __builtin_convertvector(v, typename VecOf<T, lanes<double> * sizeof(T)>::type);
+    std::memcpy(p, &rounded, sizeof rounded);
+#endif
+  }
+}
+
 #if defined(__AVX2__) && !defined(__AVX512F__)
 /// All ones in the first `count` lanes (0 <= count <= lanes).
 template <class T>
