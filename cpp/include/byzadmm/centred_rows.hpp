@@ -52,10 +52,7 @@ struct CentredRows {
   bool scaled = false;
 
   explicit CentredRows(Rows<T> rows)
-      : x(rows),
-        half(static_cast<std::size_t>(rows.n), 1.0),
-        scale(half),
-        exponent(half.size(), 0) {}
+      : x(rows), half(static_cast<std::size_t>(rows.n), 1.0), scale(half), exponent(half.size(), 0) {}
 
   void set_centre(const T* centre) { c.assign(centre, centre + x.d); }
 
@@ -224,7 +221,8 @@ BYZ_NOINLINE double square_apart(const T* x, const double* z, index_t count) {
   V even{}, odd{};
   index_t j = 0;
   for (; j + 2 * L <= count; j += 2 * L) {
-    const V a = simd::load_doubles(x + j) - simd::load(z + j), b = simd::load_doubles(x + j + L) - simd::load(z + j + L);
+    const V a = simd::load_doubles(x + j) - simd::load(z + j),
+            b = simd::load_doubles(x + j + L) - simd::load(z + j + L);
     even = simd::madd<double>(a, a, even);
     odd = simd::madd<double>(b, b, odd);
   }

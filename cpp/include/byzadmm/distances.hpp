@@ -107,8 +107,7 @@ void pack_rows(Rows<T> x, index_t lo, index_t hi, const T* middle, T* packed) {
       continue;
     }
     for (index_t j = 0; j < whole; j += L) simd::store(packed + j, simd::load(row + j) - simd::load(middle + j));
-    if (left)
-      simd::store(packed + whole, simd::load_part(row + whole, left) - simd::load_part(middle + whole, left));
+    if (left) simd::store(packed + whole, simd::load_part(row + whole, left) - simd::load_part(middle + whole, left));
   }
 }
 
@@ -350,7 +349,8 @@ BYZ_NOINLINE void squared_distances(Rows<T> x, double* squared, std::vector<std:
                                     int threads) {
   using namespace detail;
   const index_t n = x.n;
-  if (n <= kDistanceBlock || !distances_by_products(x, squared, threads)) pair_sums<false, T>(x, nullptr, squared, threads);
+  if (n <= kDistanceBlock || !distances_by_products(x, squared, threads))
+    pair_sums<false, T>(x, nullptr, squared, threads);
   // A pair with a finite distance consists of finite rows: only a row without one is looked at.
   std::fill(bad, bad + n, true);
   for (index_t i = 0; i < n; ++i) {
