@@ -170,7 +170,8 @@ def test_geometric_median_of_long_float32_rows() -> None:
                 assert same_bits(z, aggregate.geometric_median(X, weights=weights, threads=threads)), name
     X = long_rows()["majority"]
     assert same_bits(aggregate.geometric_median(X), X[5])
-    assert same_bits(aggregate.geometric_median(long_rows()["a row in the middle"]), np.zeros(300, np.float32))
+    X = long_rows()["a row in the middle"]
+    assert same_bits(aggregate.geometric_median(X), X[0])
     sharp = aggregate.geometric_median(long_rows()["flipped"], tol=1e-10, return_info=True)[1]
     assert sharp.converged
 
