@@ -4,7 +4,8 @@
 // - n <= d and n <= kMaxGram: the Gram matrix of x_i - c, the centre c being the most central row in a sample of the
 //   columns. A point is z = c + sum_i v_i yhat_i with yhat_i = (x_i - c) / ||x_i - c||, and inner products go
 //   through H_ij = yhat_i . yhat_j, so that iterations work on n numbers. The rows are read to form the matrix and
-//   to form the result, whatever the number of iterations.
+//   to form the result, whatever the number of iterations. Float32 rows are tried with products in float32 first; the
+//   distances from the result are then measured, and tell whether it is one (search_quickly).
 // - otherwise: a copy of the rows, less the column-wise median, on which every iteration works directly.
 //
 // Attackers may send any finite number. Every row is therefore scaled by a power of two of its own; the unit of length
