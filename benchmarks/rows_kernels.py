@@ -118,7 +118,7 @@ def _mean(n: int, d: int, dtype: str, threads: int) -> tuple[Call, Call]:
 
 def _rule_rows(dtype: str, threads: int, targets: bool) -> list[Row]:
     area = _area("rules", dtype, threads)
-    at_least = {"median": [35, 35, 12, 12], "trimmed_mean": [12], "geometric_median": [15, 50]}
+    at_least = {"median": [35, 35, 12, 12], "trimmed_mean": [12], "geometric_median": [7]}
 
     def row(rule: str, i: int, build: Callable[[], tuple[Call, Call]], against: str, detail: str = "") -> Row:
         wanted = at_least.get(rule, [])

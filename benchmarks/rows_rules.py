@@ -92,6 +92,14 @@ def _rows(threads: int, targets: bool) -> list[Row]:
                 None, 8,
             ),
             row(
+                "krum", "X.sum(axis=0)", wide, lambda X: aggregate.krum(X, f=6, **t), lambda X: X.sum(axis=0),
+                None, 3.3,
+            ),
+            row(
+                "geometric_median", "X.sum(axis=0)", wide, lambda X: aggregate.geometric_median(X, **t),
+                lambda X: X.sum(axis=0), None, 5,
+            ),
+            row(
                 "bulyan f=11", "our krum + median", fifty, lambda X: aggregate.bulyan(X, f=11, **t),
                 lambda X: (aggregate.krum(X, f=11, **t), aggregate.median(X, **t)), None, 2.5,
             ),
@@ -101,7 +109,7 @@ def _rows(threads: int, targets: bool) -> list[Row]:
         row("krum", "cdist, partition", wide, lambda X: aggregate.krum(X, f=6, **t), lambda X: numpy_krum(X, 6), 15),
         row(
             "nearest_neighbor_mixing", "mean of (n, n-f, d)", usual,
-            lambda X: aggregate.nearest_neighbor_mixing(X, f=F, **t), lambda X: numpy_mixing(X, F), 50,
+            lambda X: aggregate.nearest_neighbor_mixing(X, f=F, **t), lambda X: numpy_mixing(X, F), 30,
         ),
         row(
             "centered_clip x10", "NumPy", usual, lambda X: aggregate.centered_clip(X, tau=100, n_iter=10, **t),

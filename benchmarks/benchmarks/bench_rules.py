@@ -50,3 +50,22 @@ class TinyRules(Rules):
     """Where the cost of a call is all there is."""
 
     params = (IMPLS, list(CLASSES), [(7, 8)], ["float32"])
+
+
+class NearTheLimit:
+    """Rules by distances, float32, one thread, beside a sum of the same rows, which memory limits."""
+
+    timeout = 120.0
+    param_names = ("rule", "shape")
+    params = (["krum", "geometric_median", "nearest_neighbor_mixing"], [(20, 7850), (20, 1_000_000), (64, 65_536)])
+
+    def setup(self, rule: str, shape: tuple[int, int]) -> None:
+        self.X = normal(*shape, dtype="float32")
+        settings = {} if rule == "geometric_median" else {"f": shape[0] // 4}
+        self.call = lambda: getattr(aggregate, rule)(self.X, threads=1, **settings)
+
+    def time_call(self, *_: Any) -> None:
+        self.call()
+
+    def time_sum(self, *_: Any) -> None:
+        self.X.sum(axis=0)

@@ -133,6 +133,49 @@ def test_geometric_median_of_any_finite_rows(kind: str, dtype: str) -> None:
         assert geometric_median_excess(X, z, weights) <= 1e-6
 
 
+def long_rows() -> dict[str, Array]:
+    """Float32 rows long enough for products in float32, of kinds that these serve and of kinds that they do not."""
+    rng = np.random.default_rng(21)
+    n, d, f = 11, 300, 4
+    X = rng.standard_normal((n, d)) + rng.standard_normal(d)
+    rows = {"ordinary": X, "close together": 2.0 + 1e-3 * rng.standard_normal((n, d)), "equal": X * 0 + X[:1]}
+    for name, forged in {
+        "flipped": -3 * X[f : 2 * f],
+        "identical": np.repeat(100 * X[:1], f, axis=0),
+        "far": 1e6 * X[:f],
+        "squares overflow": 1e25 * X[:f],
+        "squares vanish": 1e-25 * X[:f],
+        "next to an honest row": X[f] + 1e-6 * rng.standard_normal((f, d)),
+        "biased rounding": np.full((f, d), 1 / 3),
+    }.items():
+        rows[name] = np.concatenate([forged, X[f:]])
+    rows["majority"] = np.concatenate([X[:5], np.repeat(X[5:6], 6, axis=0)])
+    rows["a row in the middle"] = np.concatenate([X[:1] * 0, X[1:6], -X[1:6]])
+    rows["on a line"] = np.outer(np.arange(n), X[0])
+    rows["two groups"] = np.concatenate([X[:5] * 1e-3, X[5:] * 1e-3 + 50])
+    return {name: values.astype(np.float32) for name, values in rows.items()}
+
+
+def test_geometric_median_of_long_float32_rows() -> None:
+    for name, X in long_rows().items():
+        for weights in (None, np.random.default_rng(22).uniform(0.9, 1.1, len(X))):
+            assert_minimizer(X, weights)
+            z, info = aggregate.geometric_median(X, weights=weights, threads=1, return_info=True)
+            exact = aggregate.geometric_median(X.astype(np.float64), weights=weights, tol=1e-12)
+            typical = np.median(np.linalg.norm(X - exact, axis=1))
+            assert np.linalg.norm(z - exact) <= 1e-5 * typical + 1e-6 * np.linalg.norm(exact), name
+            combined = info.weights @ X.astype(np.float64)
+            np.testing.assert_allclose(combined, z, atol=2e-5 * np.abs(X).max(), err_msg=name)
+            for threads in (2, 3):
+                assert same_bits(z, aggregate.geometric_median(X, weights=weights, threads=threads)), name
+    X = long_rows()["majority"]
+    assert same_bits(aggregate.geometric_median(X), X[5])
+    X = long_rows()["a row in the middle"]
+    assert same_bits(aggregate.geometric_median(X), X[0])
+    sharp = aggregate.geometric_median(long_rows()["flipped"], tol=1e-10, return_info=True)[1]
+    assert sharp.converged
+
+
 def test_geometric_median_with_two_attackers_of_five() -> None:
     """Squares of 1e160 overflow, and sums with it absorb what the other rows differ by."""
     rng = np.random.default_rng(18)

@@ -169,6 +169,25 @@ def test_equal_rows_have_equal_scores() -> None:
         assert same_bits(info.distances[0], info.distances[n - 2])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_distances_of_every_number_of_rows_and_tail_of_columns(dtype: str) -> None:
+    """Blocks of three rows, tiles of 2 kB: what is left over in either direction."""
+    for n in (1, 2, 3, 4, 5, 6, 7, 19, 71, 72, 73, 74, 76):
+        for d in (1, 9, 2048 // np.dtype(dtype).itemsize + 3):
+            X = normal(n, d, n, dtype)
+            squared, exponent, bad = _core.squared_distances(X, 1)
+            wide = X.astype(np.float64)
+            exact = np.square(wide[:, None] - wide).sum(axis=2)
+            np.testing.assert_allclose(squared, exact, rtol=1e-4 if dtype == "float32" else 1e-12, err_msg=f"{n}, {d}")
+            assert exponent is None
+            assert not bad.any()
+            assert same_bits(squared, _core.squared_distances(X, 3)[0])
+            X[n // 2, d // 2] = [np.nan, np.inf, -np.inf][n % 3]
+            assert np.flatnonzero(_core.squared_distances(X, 1)[2]).tolist() == [n // 2]
+    everywhere = np.full((4, 5), np.inf, dtype)
+    assert _core.squared_distances(everywhere, 1)[2].all()
+
+
 def test_native_messages() -> None:
     D, X = np.zeros((3, 3)), np.zeros((3, 2))
     with pytest.raises(ValueError, match="squared: expected 2 dimensions, got 1"):

@@ -6,6 +6,7 @@
 #include "byzadmm/arrivals.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/batches.hpp"
+#include "byzadmm/cache.hpp"
 #include "byzadmm/centred_rows.hpp"
 #include "byzadmm/choices.hpp"
 #include "byzadmm/clipping.hpp"

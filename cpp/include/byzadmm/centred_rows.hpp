@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "byzadmm/cache.hpp"
 #include "byzadmm/median.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
@@ -45,19 +46,15 @@ inline void add_scaled(double f, const double* BYZ_RESTRICT x, double* BYZ_RESTR
 template <class T>
 struct CentredRows {
   Rows<T> x;
-  std::vector<double> c;            // (d)
+  std::vector<double> c;            // (d) once there is a centre
   std::vector<double> half, scale;  // (n)
   std::vector<int> exponent;        // (n)
   bool scaled = false;
 
   explicit CentredRows(Rows<T> rows)
-      : x(rows),
-        c(static_cast<std::size_t>(rows.d)),
-        half(static_cast<std::size_t>(rows.n), 1.0),
-        scale(half),
-        exponent(half.size(), 0) {}
+      : x(rows), half(static_cast<std::size_t>(rows.n), 1.0), scale(half), exponent(half.size(), 0) {}
 
-  void set_centre(const T* centre) { std::copy(centre, centre + x.d, c.begin()); }
+  void set_centre(const T* centre) { c.assign(centre, centre + x.d); }
 
   void fill(index_t i, index_t lo, index_t hi, double* BYZ_RESTRICT y) const {
     const T* BYZ_RESTRICT row = x.row[i] + lo;
@@ -106,7 +103,8 @@ struct CentredRows {
 
   bool at_centre(index_t i) const { return largest(i) == 0; }
 
-  bool same(index_t i, index_t k) const { return std::equal(x.row[i], x.row[i] + x.d, x.row[k]); }
+  bool same(index_t i, index_t k) const { return same_as(i, x.row[k]); }
+  bool same_as(index_t i, const T* point) const { return std::equal(x.row[i], x.row[i] + x.d, point); }
 
  private:
   double largest(index_t i) const {
@@ -194,6 +192,76 @@ double combine_rows(const CentredRows<T>& rows, const std::vector<double>& f, in
     lost[lo / kColumns] = dot(y, y, hi - lo);
   });
   return std::sqrt(std::accumulate(lost.begin(), lost.end(), 0.0));
+}
+
+/// z_j = c_j + sum_i f_i (x_ij - c_j) for the kStrip columns from `at`, held in registers.
+template <class T>
+BYZ_NOINLINE void combine_strip(Rows<T> x, const T* c, const double* f, index_t at, double* z) {
+  using V = simd::vec<double>;
+  constexpr index_t L = simd::lanes<double>;
+  const V c0 = simd::load_as<double>(c + at), c1 = simd::load_as<double>(c + at + L);
+  const V c2 = simd::load_as<double>(c + at + 2 * L), c3 = simd::load_as<double>(c + at + 3 * L);
+  V z0 = c0, z1 = c1, z2 = c2, z3 = c3;
+  for (index_t i = 0; i < x.n; ++i) {
+    const V factor = simd::splat(f[i]);
+    const T* row = x.row[i] + at;
+    z0 = simd::madd<double>(factor, simd::load_as<double>(row) - c0, z0);
+    z1 = simd::madd<double>(factor, simd::load_as<double>(row + L) - c1, z1);
+    z2 = simd::madd<double>(factor, simd::load_as<double>(row + 2 * L) - c2, z2);
+    z3 = simd::madd<double>(factor, simd::load_as<double>(row + 3 * L) - c3, z3);
+  }
+  simd::store(z, z0), simd::store(z + L, z1), simd::store(z + 2 * L, z2), simd::store(z + 3 * L, z3);
+}
+
+/// ||x - z||^2 over `count` columns.
+template <class T>
+BYZ_NOINLINE double square_apart(const T* x, const double* z, index_t count) {
+  using V = simd::vec<double>;
+  constexpr index_t L = simd::lanes<double>;
+  V even{}, odd{};
+  index_t j = 0;
+  for (; j + 2 * L <= count; j += 2 * L) {
+    const V a = simd::load_as<double>(x + j) - simd::load(z + j),
+            b = simd::load_as<double>(x + j + L) - simd::load(z + j + L);
+    even = simd::madd<double>(a, a, even);
+    odd = simd::madd<double>(b, b, odd);
+  }
+  double sum = simd::sum_lanes<double>(even + odd);
+  for (; j < count; ++j) sum += (static_cast<double>(x[j]) - z[j]) * (static_cast<double>(x[j]) - z[j]);
+  return sum;
+}
+
+/// out = z = c + sum_i f_i (x_i - c), and square_i = ||x_i - z||^2 before z is rounded to T.  c: (d); square: (n).
+/// Returns the length of what rounding took off.
+template <class T>
+double combine_and_measure(Rows<T> x, const T* c, const double* f, T* out, double* square, int threads) {
+  const index_t n = x.n, tiles = (x.d + kColumns - 1) / kColumns;
+  std::vector<double> partial(static_cast<std::size_t>(tiles * (n + 1)));  // n squares, and what was lost
+  for_tiles(x.d, kColumns, threads, [&](index_t lo, index_t hi, int) {
+    double z[kColumns];
+    Ahead<T> ahead(x, hi, std::min(hi + kColumns, x.d));
+    index_t j = lo;
+    for (; j + kStrip <= hi; j += kStrip) {
+      ahead.ask(ahead.size() * kStrip / kColumns + 1);
+      combine_strip(x, c, f, j, z + (j - lo));
+    }
+    for (; j < hi; ++j) {
+      const auto centre = static_cast<double>(c[j]);
+      z[j - lo] = centre;
+      for (index_t i = 0; i < n; ++i) z[j - lo] += f[i] * (static_cast<double>(x.row[i][j]) - centre);
+    }
+    for (index_t i = 0; i < hi - lo; ++i) out[lo + i] = static_cast<T>(z[i]);
+    double* sums = partial.data() + lo / kColumns * (n + 1);
+    for (index_t i = 0; i < n; ++i) sums[i] = square_apart(x.row[i] + lo, z, hi - lo);
+    sums[n] = square_apart(out + lo, z, hi - lo);
+  });
+  std::fill(square, square + n, 0.0);
+  double lost = 0;
+  for (index_t t = 0; t < tiles; ++t) {
+    for (index_t i = 0; i < n; ++i) square[i] += partial[static_cast<std::size_t>(t * (n + 1) + i)];
+    lost += partial[static_cast<std::size_t>(t * (n + 1) + n)];
+  }
+  return std::sqrt(lost);
 }
 
 /// Rows k and other, half each (one row: other = k).

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "byzadmm/cache.hpp"
 #include "byzadmm/network.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
@@ -30,7 +31,8 @@ namespace detail {
 /// Columns of a tile: 2 kB of a row, so that the rows of a register block stay in the first-level cache.
 template <class T>
 constexpr index_t kDistanceTile = 2048 / static_cast<index_t>(sizeof(T));
-constexpr index_t kPairRows = 3, kPairColumns = 4;  // 12 sums, 3 rows and a difference fill 16 registers
+constexpr index_t kPairRows = 3;
+constexpr index_t kStay = 12;                       // rows of a tile that stay in the first-level cache
 constexpr index_t kDistanceBlock = 72;              // rows per block: two packed blocks fit the second-level cache
 constexpr index_t kPartialSums = index_t{1} << 16;  // bounds the memory of sums per range of columns
 
@@ -45,40 +47,67 @@ bool is_safe(double squared) {
   return squared >= kSmallestSafe<T> && squared <= kLargestSafe<T>;
 }
 
-/// block_rc = ||a_r - b_c||^2, or a_r . b_c, over `width` columns, a whole number of vectors.
-template <bool kProducts, class T>
-BYZ_ALWAYS_INLINE void pair_block(const T* a, const T* b, index_t width, double (*block)[kPairColumns]) {
+/// What a block of pairs of rows adds up: products, squared differences, or those and the differences inside of `a`.
+enum class Pairs { products, differences, with_own };
+
+/// sums_ik += a tile's share of the pairs of three rows from i and three from k, as many of them as there is room for,
+/// over `width` columns, a whole number of vectors.  rows: (n, kDistanceTile); sums: (n, n).  On its own, so that
+/// nothing around it disturbs the registers: 12 sums, 3 rows and a difference fill 16 of them.
+template <Pairs kPairs, class T>
+BYZ_NOINLINE void add_block(const T* rows, index_t width, index_t i, index_t k, index_t room_i, index_t room_k,
+                            double* sums, index_t n) {
   using V = simd::vec<T>;
   constexpr index_t stride = kDistanceTile<T>;
-  V sum[kPairRows][kPairColumns] = {};
+  static_assert(kPairRows == 3);
+  const T *a0 = rows + i * stride, *a1 = a0 + stride, *a2 = a1 + stride;
+  const T *b0 = rows + k * stride, *b1 = b0 + stride, *b2 = b1 + stride;
+  V s00{}, s01{}, s02{}, s10{}, s11{}, s12{}, s20{}, s21{}, s22{}, own0{}, own1{}, own2{};  // arrays go to memory
+  const auto add = [](V p, V q, V& to) BYZ_LAMBDA_INLINE {
+    to = kPairs == Pairs::products ? simd::madd<T>(p, q, to) : simd::madd<T>(p - q, p - q, to);
+  };
   for (index_t j = 0; j < width; j += simd::lanes<T>) {
-    V left[kPairRows];
-    for (int r = 0; r < kPairRows; ++r) left[r] = simd::load(a + r * stride + j);
-    for (int c = 0; c < kPairColumns; ++c) {
-      const V right = simd::load(b + c * stride + j);
-      for (int r = 0; r < kPairRows; ++r) {
-        const V apart = left[r] - right;
-        sum[r][c] = kProducts ? simd::madd<T>(left[r], right, sum[r][c]) : simd::madd<T>(apart, apart, sum[r][c]);
-      }
-    }
+    const V x = simd::load(a0 + j), y = simd::load(a1 + j), z = simd::load(a2 + j);
+    if (kPairs == Pairs::with_own) add(x, y, own0), add(x, z, own1), add(y, z, own2);
+    const V u = simd::load(b0 + j);
+    add(x, u, s00), add(y, u, s10), add(z, u, s20);
+    const V v = simd::load(b1 + j);
+    add(x, v, s01), add(y, v, s11), add(z, v, s21);
+    const V w = simd::load(b2 + j);
+    add(x, w, s02), add(y, w, s12), add(z, w, s22);
   }
-  for (int r = 0; r < kPairRows; ++r)
-    for (int c = 0; c < kPairColumns; ++c) block[r][c] = static_cast<double>(simd::sum_lanes<T>(sum[r][c]));
+  T total[kPairRows + 1][4];
+  simd::sum_lanes_of_four<T>({s00, s01, s02, V{}}, total[0]);
+  simd::sum_lanes_of_four<T>({s10, s11, s12, V{}}, total[1]);
+  simd::sum_lanes_of_four<T>({s20, s21, s22, V{}}, total[2]);
+  if (kPairs == Pairs::with_own) simd::sum_lanes_of_four<T>({own0, own1, own2, V{}}, total[3]);
+  for (index_t r = 0; r < std::min(kPairRows, room_i); ++r) {
+    double* to = sums + (i + r) * n + k;
+    if (room_k >= 4)
+      for (int c = 0; c < 4; ++c) to[c] += static_cast<double>(total[r][c]);
+    else
+      for (index_t c = 0; c < std::min(kPairRows, room_k); ++c) to[c] += static_cast<double>(total[r][c]);
+  }
+  if (kPairs != Pairs::with_own) return;
+  const T* inside = total[3];
+  double* to = sums + i * n + i;
+  if (room_i > 1) to[1] += static_cast<double>(inside[0]);
+  if (room_i > 2) to[2] += static_cast<double>(inside[1]), to[n + 2] += static_cast<double>(inside[2]);
 }
 
 /// Columns [lo, hi) of the rows, less `middle` if there is one, into (n, kDistanceTile), zeros up to a whole vector.
 template <class T>
 void pack_rows(Rows<T> x, index_t lo, index_t hi, const T* middle, T* packed) {
-  const index_t width = hi - lo, padded = (width + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
+  constexpr index_t L = simd::lanes<T>;
+  const index_t width = hi - lo, whole = width / L * L, left = width - whole;
   for (index_t i = 0; i < x.n; ++i, packed += kDistanceTile<T>) {
     const T* row = x.row[i] + lo;
-    // Rows lie far apart, and each is left after 2 kB: fetch what the next tile needs while this one is worked on.
-    if (x.n <= kDistanceBlock)
-      for (index_t j = hi; j < std::min(hi + width, x.d); j += 64 / static_cast<index_t>(sizeof(T)))
-        __builtin_prefetch(x.row[i] + j);
-    if (!middle) std::copy(row, row + width, packed);
-    for (index_t j = 0; middle && j < width; ++j) packed[j] = row[j] - middle[j];
-    std::fill(packed + width, packed + padded, T(0));
+    if (!middle) {
+      std::copy(row, row + width, packed);
+      if (left) std::fill(packed + width, packed + whole + L, T(0));
+      continue;
+    }
+    for (index_t j = 0; j < whole; j += L) simd::store(packed + j, simd::load(row + j) - simd::load(middle + j));
+    if (left) simd::store(packed + whole, simd::load_part(row + whole, left) - simd::load_part(middle + whole, left));
   }
 }
 
@@ -100,25 +129,30 @@ void find_middle(Rows<T> x, index_t lo, index_t hi, T* middle) {
 }
 
 /// sums_ik += a tile's share of the pairs of a block of rows from `first_a` and one from `first_b`, for i <= k.
-/// On its own, so that nothing around it disturbs the registers.
 template <bool kProducts, class T>
-BYZ_NOINLINE void add_blocks(const T* rows, index_t n, index_t first_a, index_t first_b, index_t width, double* sums) {
-  constexpr index_t kTile = kDistanceTile<T>;
+void add_blocks(const T* rows, index_t n, index_t first_a, index_t first_b, index_t width, double* sums,
+                Ahead<T>& ahead) {
+  constexpr index_t B = kPairRows;
   const index_t last_a = std::min(first_a + kDistanceBlock, n), last_b = std::min(first_b + kDistanceBlock, n);
-  for (index_t k = first_b; k < last_b; k += kPairColumns)
-    for (index_t i = first_a; i < std::min(last_a, k + kPairColumns); i += kPairRows) {
-      double block[kPairRows][kPairColumns];
-      pair_block<kProducts>(rows + i * kTile, rows + k * kTile, width, block);
-      for (index_t r = 0; r < std::min(kPairRows, last_a - i); ++r)
-        for (index_t c = 0; c < std::min(kPairColumns, last_b - k); ++c) sums[(i + r) * n + k + c] += block[r][c];
-    }
+  const index_t groups = (n + B - 1) / B, lines = 2 * ahead.size() / (groups * (groups + 1)) + 1;
+  for (index_t stay = first_a; stay < last_a; stay += kStay)
+    for (index_t k = std::max(first_b, stay); k < last_b; k += B)
+      for (index_t i = stay; i < std::min({stay + kStay, last_a, k + 1}); i += B) {
+        if (!kProducts && i == k && k + B < last_b) continue;  // comes with the block to its right
+        const bool own = i == k || (i + B == k && i >= first_b);
+        constexpr Pairs kOthers = kProducts ? Pairs::products : Pairs::differences;
+        const auto add = kProducts || !own ? add_block<kOthers, T> : add_block<Pairs::with_own, T>;
+        ahead.ask(lines);
+        add(rows, width, i, k, last_a - i, !kProducts && i == k ? 0 : last_b - k, sums, n);
+      }
 }
 
-/// to_ik = sum over the columns of (x_ij - x_kj)^2, or of products of centered rows, for i <= k.  to: (n, n).
+/// to_ik = sum over the columns of (x_ij - x_kj)^2 for i < k, or for i <= k of the products of rows less `centre` (d),
+/// of rows less a point in their middle if that is null.  to: (n, n).
 template <bool kProducts, class T>
-void pair_sums(Rows<T> x, double* to, int threads) {
+void pair_sums(Rows<T> x, const T* centre, double* to, int threads) {
   constexpr index_t kTile = kDistanceTile<T>, kBlock = kDistanceBlock;
-  const index_t n = x.n, tiles = (x.d + kTile - 1) / kTile, padded = n + kPairRows + kPairColumns;
+  const index_t n = x.n, tiles = (x.d + kTile - 1) / kTile, padded = n + kPairRows;
   std::vector<std::pair<index_t, index_t>> blocks;
   for (index_t a = 0; a < n; a += kBlock)
     for (index_t b = a; b < n; b += kBlock) blocks.emplace_back(a, b);
@@ -127,23 +161,24 @@ void pair_sums(Rows<T> x, double* to, int threads) {
   const index_t ranges = std::max<index_t>(1, std::min({index_t{16}, kPartialSums / (n * n), tiles}));
   const index_t shares = ranges > 1 ? 1 : std::min<index_t>(threads, static_cast<index_t>(blocks.size()));
   const auto slots = static_cast<std::size_t>(std::min<index_t>(threads, ranges * shares));
-  const std::unique_ptr<T[]> packed(new T[slots * static_cast<std::size_t>(padded * kTile)]());
+  const std::unique_ptr<T[]> packed(new T[slots * static_cast<std::size_t>(padded * kTile) + kCacheLine]());
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(ranges > 1 ? ranges * n * n : 0)]());
   if (ranges == 1) for_tasks(n, threads, [&](index_t i, int) { std::fill(to + i * n, to + (i + 1) * n, 0.0); });
   for_tasks(ranges * shares, threads, [&](index_t task, int slot) {
     const index_t range = task / shares, share = task % shares;
-    T* rows = packed.get() + slot * padded * kTile;
+    T* rows = line_start(packed.get()) + slot * padded * kTile;
     double* sums = ranges > 1 ? partial.get() + range * n * n : to;
     for (index_t t = range * tiles / ranges; t < (range + 1) * tiles / ranges; ++t) {
       const index_t lo = t * kTile, hi = std::min(lo + kTile, x.d);
       const index_t width = (hi - lo + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
       T middle[kTile];
-      if (kProducts) find_middle(x, lo, hi, middle);
-      pack_rows(x, lo, hi, kProducts ? middle : nullptr, rows);
+      if (kProducts && !centre) find_middle(x, lo, hi, middle);
+      pack_rows(x, lo, hi, !kProducts ? nullptr : centre ? centre + lo : middle, rows);
+      Ahead<T> ahead(x, hi, n <= kBlock ? std::min(hi + kTile, x.d) : hi);
       for (std::size_t p = static_cast<std::size_t>(share); p < blocks.size(); p += static_cast<std::size_t>(shares)) {
         if (stopping()) return;
         const auto [first_a, first_b] = blocks[p];
-        add_blocks<kProducts>(rows, n, first_a, first_b, width, sums);
+        add_blocks<kProducts>(rows, n, first_a, first_b, width, sums, ahead);
       }
     }
   });
@@ -185,7 +220,7 @@ template <class T>
 bool distances_by_products(Rows<T> x, double* squared, int threads) {
   constexpr double kCancels = 0.1;
   const index_t n = x.n;
-  pair_sums<true>(x, squared, threads);
+  pair_sums<true, T>(x, nullptr, squared, threads);
   std::vector<double> norm(static_cast<std::size_t>(n));
   for (index_t i = 0; i < n; ++i) {
     norm[i] = squared[i * n + i];
@@ -214,11 +249,10 @@ bool distances_by_products(Rows<T> x, double* squared, int threads) {
 template <class T>
 BYZ_ALWAYS_INLINE simd::vec<double> load_doubles(const T* p, index_t count) {
   constexpr index_t L = simd::lanes<double>;
-  if constexpr (sizeof(T) == sizeof(double)) return count >= L ? simd::load(p) : simd::load_part(p, count);
-  typename simd::VecOf<T, L * sizeof(T)>::type v{};
-  if (count >= L) std::memcpy(&v, p, sizeof v);
-  else std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(T));
-  return __builtin_convertvector(v, simd::vec<double>);
+  if (count >= L) return simd::load_as<double>(p);
+  T part[L] = {};
+  std::copy(p, p + count, part);
+  return simd::load_as<double>(part);
 }
 
 /// ||x - y||^2, or ||x||^2 if y is null: scaled by the largest difference, so that squares neither overflow nor vanish.
@@ -315,11 +349,17 @@ BYZ_NOINLINE void squared_distances(Rows<T> x, double* squared, std::vector<std:
                                     int threads) {
   using namespace detail;
   const index_t n = x.n;
-  if (n <= kDistanceBlock || !distances_by_products(x, squared, threads)) pair_sums<false>(x, squared, threads);
+  if (n <= kDistanceBlock || !distances_by_products(x, squared, threads))
+    pair_sums<false, T>(x, nullptr, squared, threads);
+  // A pair with a finite distance consists of finite rows: only a row without one is looked at.
+  std::fill(bad, bad + n, true);
   for (index_t i = 0; i < n; ++i) {
-    bad[i] = squared[i * n + i] != 0;  // x - x is 0, or NaN where x is not finite
     squared[i * n + i] = 0;
+    for (index_t k = i + 1; k < n; ++k)
+      if (std::isfinite(squared[i * n + k])) bad[i] = bad[k] = false;
   }
+  for (index_t i = 0; i < n; ++i)
+    bad[i] = bad[i] && !std::all_of(x.row[i], x.row[i] + x.d, [](T value) { return std::isfinite(value); });
   bool all_safe = true;
   constexpr index_t kSide = 32;  // square by square, so that the mirror image is not written a cache line a number
   for (index_t left = 0; left < n; left += kSide) {

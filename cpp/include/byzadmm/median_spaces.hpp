@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "byzadmm/centred_rows.hpp"
+#include "byzadmm/distances.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/simd.hpp"
 
@@ -101,12 +102,13 @@ void gram_matrix(const CentredRows<T>& rows, const GramTiling& cut, double* scra
 //   distances(...)       ||y_i - z||, with noise(d, zz): their relative rounding error
 //   row_distances(k, d)  the same from row k; 0 for rows that equal it and no others
 //   along_row(k, out)    out_i = <y_i, y_k>
+//   measured()           whether distances are measured in the end, so that their noise does not matter here
 // The solution is of the size of the unit. Rows farther than 2^kFar are moved there: from it they are mere directions.
 
 /// Exponents up to which lengths are kept: squares and sums of them are in range.
 constexpr int kFar = 500;
-/// Relative rounding error of a length.
-constexpr double kRounding = 8 * kEpsilon;
+/// Relative rounding error of a length, and what is usual among float32 numbers.
+constexpr double kRounding = 8 * kEpsilon, kQuickRounding = 0x1p-20;
 /// Work (element operations) up to which every row is tried as the minimiser before iterating.
 constexpr index_t kTryRowsWork = index_t{1} << 25;
 
@@ -134,24 +136,34 @@ class GramSpace {
         shift(size),
         rows_(rows),
         threads_(threads),
-        cut_(n, rows.x.d),
         h_(static_cast<std::size_t>(n * n)),
-        rho_(static_cast<std::size_t>(n)),
-        partial_(static_cast<std::size_t>(cut_.chunks * n * n)),
-        scratch_(
-            static_cast<std::size_t>(std::min<index_t>(threads, cut_.chunks) * cut_.scratch(n) / simd::lanes<double>)) {
+        rho_(static_cast<std::size_t>(n)) {}
+
+  /// From products of float32 numbers, whose rounding is not bounded: what is found in this space is to be measured.
+  /// False if a square is out of range.  centre: (d) instead of that of the rows.
+  bool build_quickly(const T* centre, const std::vector<double>& w) {
+    pair_sums<true>(rows_.x, centre, h_.data(), threads_);
+    for (index_t i = 0; i < n; ++i) {
+      const double square = h_[i * n + i];
+      if (!is_safe<T>(square) && (square != 0 || !rows_.same_as(i, centre))) return false;
+      for (index_t j = 0; j < i; ++j) h_[i * n + j] = h_[j * n + i];
+    }
+    rounding_ = kQuickRounding;
+    normalise(w);
+    return true;
   }
+  bool measured() const { return rounding_ == kQuickRounding; }
 
   /// False if a row is not finite: its square tells.  w: (n).
   bool build(const std::vector<double>& w) {
     rows_.use_plain();
-    gram_matrix(rows_, cut_, reinterpret_cast<double*>(scratch_.data()), partial_.data(), h_.data(), threads_);
+    form_matrix();
     for (index_t i = 0; i < n; ++i)
       if (!std::isfinite(h_[i * n + i]) && !rows_.finite(i)) return false;
     // Squares of floats fit a double with room to spare; those of doubles need a look.
     if (sizeof(T) == 8 && !squares_fit()) {
       rows_.use_scales(threads_);
-      gram_matrix(rows_, cut_, reinterpret_cast<double*>(scratch_.data()), partial_.data(), h_.data(), threads_);
+      form_matrix();
     }
     normalise(w);
     return true;
@@ -178,9 +190,9 @@ class GramSpace {
     for (index_t i = 0; i < n; ++i) out[i] = rho_[k] * h_[k * n + i] * rho_[i];
   }
   double row_square(index_t k) const { return rho_[k] * rho_[k]; }
-  static double noise(double d, double zz) { return kRounding * (1 + zz / (d * d)); }
+  double noise(double d, double zz) const { return rounding_ * (1 + zz / (d * d)); }
   /// What is left of ||p|| when its terms cancel: p'Hp is known to rounding, its root to far less.
-  double blur(const double* p) const { return std::sqrt(kRounding * dot(p, p, n)); }
+  double blur(const double* p) const { return std::sqrt(rounding_ * dot(p, p, n)); }
   static bool all_rows_first() { return true; }
   /// Times that the Gram matrix is formed before the copy takes over.
   static constexpr int kMaxRounds = 4;
@@ -190,6 +202,14 @@ class GramSpace {
   static double distance(double rho, double t, double zz) {
     const double gap = rho - t;
     return std::sqrt(gap * gap + std::max(zz - t * t, 0.0));
+  }
+
+  void form_matrix() {
+    const GramTiling cut(n, rows_.x.d);
+    const index_t slots = std::min<index_t>(threads_, cut.chunks);
+    partial_.resize(static_cast<std::size_t>(cut.chunks * n * n));
+    scratch_.resize(static_cast<std::size_t>(slots * cut.scratch(n) / simd::lanes<double>));
+    gram_matrix(rows_, cut, reinterpret_cast<double*>(scratch_.data()), partial_.data(), h_.data(), threads_);
   }
 
   bool squares_fit() const {
@@ -227,7 +247,7 @@ class GramSpace {
 
   CentredRows<T>& rows_;
   int threads_;
-  GramTiling cut_;
+  double rounding_ = kRounding;
   std::vector<double> h_, rho_, partial_;
   std::vector<simd::vec<double>> scratch_;  // aligned for vectors
 };
@@ -305,6 +325,7 @@ class CopySpace {
   double row_square(index_t k) const { return dot(y_.data() + k * dim, y_.data() + k * dim, dim); }
   static double noise(double d, double zz) { return kRounding * (1 + std::sqrt(zz) / d); }
   static double blur(const double*) { return 0; }
+  static bool measured() { return false; }
   bool all_rows_first() const { return n * dim <= kTryRowsWork / n; }
   static constexpr int kMaxRounds = std::numeric_limits<int>::max();
 

@@ -1,6 +1,7 @@
 // Samples of any storage type read as rows of T, a tile of them at a time.
 #pragma once
 
+#include "byzadmm/cache.hpp"
 #include "byzadmm/simd.hpp"
 #include "byzadmm/views.hpp"
 
@@ -10,20 +11,11 @@ constexpr index_t kBatchTile = 32;
 
 namespace detail {
 
-constexpr index_t kCacheLine = 64;
 constexpr int kBlockSamples = 4;  // that a kernel takes at a time
 
 template <class T>
 constexpr index_t padded(index_t size) {
   return (size + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
-}
-
-/// The first element at or after p that begins a cache line: vectors at multiples of a vector from it never straddle
-/// two.
-template <class T>
-inline T* line_start(T* p) {
-  const auto past = reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(kCacheLine);
-  return past == 0 ? p : p + (kCacheLine - static_cast<index_t>(past)) / static_cast<index_t>(sizeof(T));
 }
 
 template <class T, class X>

@@ -90,14 +90,14 @@ def geometric_median(
 
 def _solve(call: Call, w: Weights | None, tol: float, max_iter: int) -> Callable[[], dict[str, Any]] | None:
     """Write the geometric median of the kept rows to ``out``: the details of the info, None if a row is not finite."""
-    voters = np.arange(call.n_kept) if w is None else np.flatnonzero(w > 0)
+    voters = slice(None) if w is None else np.flatnonzero(w > 0)
     iterations, converged, residual, shares = _core.geometric_median(
         call.rows,
         call.out,
         None if w is None else np.ascontiguousarray(w[voters]),
         tol,
         max_iter,
-        call.original(voters).tolist(),
+        call.kept if w is None else call.original(voters).tolist(),
         call.threads,
     )
 

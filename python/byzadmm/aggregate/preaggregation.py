@@ -61,7 +61,8 @@ def nearest_neighbor_mixing(
     declared = call.check_f(f)
     distances = squared_distances(call, declared)
     ranked = Wide(distances.value.copy(), distances.exponent)
-    np.fill_diagonal(ranked.value, -1.0)  # a row is its own first neighbor, also among rows that are equal to it
+    # A row is its own first neighbor, also among rows that are equal to it.
+    ranked.value.reshape(-1)[:: call.n_kept + 1] = -1.0
     nearest = ranked.order()[:, : call.n - declared]
     call.allocate(call.n_kept)
     _core.neighbor_means(call.rows, call.out, np.ascontiguousarray(nearest), call.kept, call.threads)
