@@ -65,6 +65,8 @@ def _request(args: argparse.Namespace) -> Request:
     if waiting and args.settings is None:
         raise ValueError(f"algorithm: {waiting[0]} is asynchronous, and does not run over MPI yet; see byzadmm run")
     request = make_request(args)
+    if any("graph" in run for run in request.runs().values()):
+        raise ValueError("graph: the nodes of a graph run in one process, not over MPI yet; see byzadmm run")
     if any("delays" in run for run in request.runs().values()):
         raise ValueError("delays: are simulated in one process, not over MPI yet; see byzadmm run")
     if any("graph" in run for run in request.runs().values()):

@@ -41,6 +41,7 @@ def make_parser() -> options.Parser:
         "byzadmm run --attack alie my_attack.py:bias --seeds 5 --report page.html",
         "byzadmm run --partition dirichlet:0.3 --json",
         "byzadmm run --delays stragglers:0.2,10 --algorithm admm async-admm",
+        "byzadmm run --graph ring:k=2 --algorithm dadmm --attack isolation",
     )
     options.add_run(made)
     options.add_many(made)
@@ -94,7 +95,7 @@ def make_parser() -> options.Parser:
         commands,
         "list",
         show,
-        "names of algorithms, attacks, rules, delays or figures",
+        "names of algorithms, attacks, rules, delays, graphs or figures",
         "byzadmm list attacks",
         "byzadmm list rules --json",
     )
