@@ -27,10 +27,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
     what.add_argument(
-        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five; on a graph five there), beside Ideal"
+        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (five of them), beside Ideal"
     )
     what.add_argument(
-        "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8; on a graph dsgd"
+        "--rule", nargs="+", metavar="RULE", help="sgd (on a graph dsgd) with these: krum, nnm+krum, trimmed-mean:f=8"
     )
     what.add_argument("-f", type=int, metavar="F", help="declared number of Byzantine workers, the f of rules (Q)")
     what.add_argument(
