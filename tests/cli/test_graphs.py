@@ -62,8 +62,8 @@ def test_what_is_compared_on_a_graph_and_how_many_attack(monkeypatch, call):
     assert plans[0].axes["n_byzantine"] == [4]
     run = next(run for run in plans[0].runs.values() if not isinstance(run, str))
     assert run["graph"] == graphs.complete(20)
-    words = ["--graph", "complete", "--algorithm", "dadmm:slope=0.2", "drsa", "--lam", "0.03", "-q", "1", "2", "--quiet"]
-    call("run", *words, "--scale", "0.5")
+    words = ["--graph", "complete", "--algorithm", "dadmm:slope=0.2", "drsa", "--lam", "0.03", "-q", "1", "2"]
+    call("run", *words, "--scale", "0.5", "--quiet")
     made = {cell.algorithm: run["algorithm"] for cell, run in plans[1].runs.items() if cell.n_byzantine == 1}
     assert made["dadmm:slope=0.2"].lam == made["drsa"].lam == 0.03
     assert 1 / made["dadmm:slope=0.2"].step(4) - 1 / made["dadmm:slope=0.2"].step(1) == pytest.approx(0.2)
@@ -84,7 +84,7 @@ def test_the_one_result_is_kept(call, tmp_path):
         (["--algorithm", "admm"], "algorithm: admm needs a master; on a graph there is dadmm"),
         (["--master-step", "1", "--algorithm", "dadmm"], "master_step: none of dadmm has it"),
         (["--rule", "ios", "--algorithm", "dadmm"], "rule: is for --algorithm dsgd, got --algorithm dadmm"),
-        (["--byzantine", "3", "-q", "1"], "byzantine: names the Byzantine workers, and -q how many there are; give one"),
+        (["--byzantine", "3", "-q", "1"], "byzantine: names the Byzantine workers, and -q how many there are; give"),
         (["--byzantine", "20"], "byzantine: expected an integer in [0, 19], got 20"),
         (["--algorithm", "ios:b=5"], "f: 5 is too large for node 0 with degree 2: IOS tolerates at most 2 Byzantine"),
         (["--graph", "rin"], "graph: expected one of complete, ring"),
