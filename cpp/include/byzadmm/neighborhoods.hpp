@@ -1,8 +1,9 @@
 // Neighborhood rules at every node of a graph, a task each: IOS (and gossip, which is IOS without exclusions),
-// BRIDGE-T.
+// BRIDGE-T, W-MSR.
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/mean.hpp"
@@ -18,7 +19,7 @@ struct Neighborhood {
   std::vector<const T*> row;
   std::vector<double> weight, mantissa;
   std::vector<std::int32_t> exponent;
-  std::vector<T> center;
+  std::vector<T> center, ends;
 
   void drop(index_t place) {
     row.erase(row.begin() + place);
@@ -57,6 +58,88 @@ void for_neighborhoods(const T* own, Heard<T> heard, const double* weight, const
       }
     rule(here, f[i], out + i * d);
   });
+}
+
+constexpr index_t kSubsequenceTile = 128;
+
+/// W-MSR of columns [lo, hi), at most kSubsequenceTile: row[0] is the own one, `largest` and `smallest` have room for b
+/// values of each column.
+///
+/// With H the b-th largest of the neighbors' values, those above it are dropped if it is larger than the own value, and as
+/// many equal to it as make b; else all that are larger than the own one. The same below.
+template <class T>
+void subsequence_mean(const std::vector<const T*>& row, index_t b, T* BYZ_RESTRICT largest, T* BYZ_RESTRICT smallest,
+                      index_t lo, index_t hi, T* out) {
+  constexpr index_t size = kSubsequenceTile;
+  constexpr T infinite = std::numeric_limits<T>::infinity();
+  const index_t width = hi - lo;
+  const T* own = row[0] + lo;
+  std::fill(largest, largest + b * size, -infinite);
+  std::fill(smallest, smallest + b * size, infinite);
+  for (std::size_t r = 1; r < row.size(); ++r) {
+    const T* value = row[r] + lo;
+    T up[size], down[size];
+    std::copy(value, value + width, up);
+    std::copy(value, value + width, down);
+    for (index_t s = 0; s < b; ++s) {  // from the end towards the middle; what does not fit is passed on
+      T *top = largest + s * size, *low = smallest + s * size;
+      for (index_t j = 0; j < width; ++j) {
+        const T more = up[j] > top[j] ? up[j] : top[j], less = up[j] > top[j] ? top[j] : up[j];
+        const T least = down[j] < low[j] ? down[j] : low[j], rest = down[j] < low[j] ? low[j] : down[j];
+        top[j] = more;
+        up[j] = less;
+        low[j] = least;
+        down[j] = rest;
+      }
+    }
+  }
+  // Kept are the values between two bounds, and some of those equal to one: counted in T, as whole numbers.
+  T above[size], below[size], inside[size], at_above[size], at_below[size];
+  const T* top = b ? largest + (b - 1) * size : nullptr;
+  const T* low = b ? smallest + (b - 1) * size : nullptr;
+  for (index_t j = 0; j < width; ++j) {
+    above[j] = !b ? infinite : top[j] > own[j] ? top[j] : own[j];
+    below[j] = !b ? -infinite : low[j] < own[j] ? low[j] : own[j];
+    inside[j] = at_above[j] = at_below[j] = 0;
+  }
+  for (std::size_t r = 1; r < row.size(); ++r) {
+    const T* value = row[r] + lo;
+    for (index_t j = 0; j < width; ++j) {
+      const T v = value[j];
+      inside[j] += (v > below[j]) & (v < above[j]) ? T(1) : T(0);
+      // Beyond a bound that is the own value all are dropped; the others are counted to know how many equal ones are.
+      at_above[j] += (above[j] > own[j] ? v >= above[j] : v == above[j]) ? T(1) : T(0);
+      at_below[j] += (below[j] < own[j] ? v <= below[j] : (v == below[j]) & (below[j] < above[j])) ? T(1) : T(0);
+    }
+  }
+  double share[size], sum[size];
+  T least[size], most[size];
+  for (index_t j = 0; j < width; ++j) {
+    const T dropped = static_cast<T>(b);
+    at_above[j] -= above[j] > own[j] ? dropped : T(0);
+    at_below[j] -= below[j] < own[j] ? dropped : T(0);
+    if (!b) at_above[j] = at_below[j] = 0;
+    share[j] = 1.0 / static_cast<double>(1 + inside[j] + at_above[j] + at_below[j]);
+    sum[j] = static_cast<double>(own[j]) * share[j];
+    if (at_above[j] > 0) sum[j] += static_cast<double>(above[j]) * (static_cast<double>(at_above[j]) * share[j]);
+    if (at_below[j] > 0) sum[j] += static_cast<double>(below[j]) * (static_cast<double>(at_below[j]) * share[j]);
+    most[j] = at_above[j] > 0 ? above[j] : own[j];
+    least[j] = at_below[j] > 0 ? below[j] : own[j];
+  }
+  for (std::size_t r = 1; r < row.size(); ++r) {
+    const T* value = row[r] + lo;
+    for (index_t j = 0; j < width; ++j) {
+      const bool kept = (value[j] > below[j]) & (value[j] < above[j]);
+      const T v = kept ? value[j] : own[j];
+      sum[j] += kept ? static_cast<double>(v) * share[j] : 0.0;
+      least[j] = v < least[j] ? v : least[j];
+      most[j] = v > most[j] ? v : most[j];
+    }
+  }
+  for (index_t j = 0; j < width; ++j) {  // rounding must not take a mean out of the range of its values
+    const double lowest = static_cast<double>(least[j]), highest = static_cast<double>(most[j]);
+    out[lo + j] = static_cast<T>(sum[j] < lowest ? lowest : sum[j] > highest ? highest : sum[j]);
+  }
 }
 
 }  // namespace detail
@@ -102,6 +185,25 @@ BYZ_NOINLINE void trim_neighbors(const T* own, Heard<T> heard, const index_t* f,
                               const T* both[] = {here.row[0], here.center.data()};
                               const double share[] = {1.0, static_cast<double>(n - 2 * b)};
                               mean<T>(Rows<T>{both, 2, d}, share, to, 1);
+                            });
+}
+
+/// out_i = per column, the mean of own_i and what is left of the values that node i heard: of those larger than own_i
+/// without the f_i largest, of those smaller without the f_i smallest.  own, out: (m, d), distinct; f: (m), negative for
+/// own_i.
+template <class T>
+BYZ_NOINLINE void subsequence_neighbors(const T* own, Heard<T> heard, const index_t* f, T* out, int threads) {
+  const index_t d = heard.d;
+  const std::vector<double> ones(static_cast<std::size_t>(std::max(heard.offset[heard.m], heard.m)), 1.0);
+  detail::for_neighborhoods(own, heard, ones.data(), ones.data(), f, out, threads,
+                            [=](detail::Neighborhood<T>& here, index_t declared, T* to) {
+                              const index_t n = static_cast<index_t>(here.row.size()) - 1;
+                              const index_t b = std::min(declared, n), room = b * detail::kSubsequenceTile;
+                              here.ends.resize(static_cast<std::size_t>(2 * room));
+                              T *largest = here.ends.data(), *smallest = largest + room;
+                              for (index_t lo = 0; lo < d; lo += detail::kSubsequenceTile)
+                                detail::subsequence_mean(here.row, b, largest, smallest, lo,
+                                                         std::min(d, lo + detail::kSubsequenceTile), to);
                             });
 }
 
