@@ -47,7 +47,8 @@ inline const index_t* excluded(const py::array& f, const py::array& index, const
     require_value(first[i] >= 0 && first[i] <= first[i + 1] && first[i + 1] <= links, "offset", "ascending numbers");
     index_t heard = 0;
     for (index_t l = first[i]; l < first[i + 1]; ++l) heard += at[l] >= 0;
-    require_value(each == 0 || b[i] < 0 || (each == 1 ? b[i] <= heard : 2 * b[i] < heard), "f", "fewer than were heard");
+    require_value(each == 0 || b[i] < 0 || (each == 1 ? b[i] <= heard : 2 * b[i] < heard), "f",
+                  "fewer than were heard");
   }
   return b;
 }
