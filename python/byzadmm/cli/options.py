@@ -140,7 +140,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules and field",
+        help="figures (see `byzadmm list figures`), the tables peng and ios, settings files; by default all: every "
+        "figure but rules and field",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")

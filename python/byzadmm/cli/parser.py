@@ -52,6 +52,7 @@ def make_parser() -> options.Parser:
         "the paper's figures and the table of its claims",
         "byzadmm reproduce fig1a fig2a",
         "byzadmm reproduce all --seeds 3 --out figures",
+        "byzadmm reproduce peng ios",
         "byzadmm reproduce my.toml --quick",
     )
     options.add_reproduce(made)
