@@ -146,7 +146,7 @@ def subsequence_neighbors(own: npt.ArrayLike, heard: Sequence[Sequence[Array]], 
     array([[5.5]])
     """
     own_ = as_float(own)
-    out = own_.copy()
+    out: Array = own_.copy()
     for i, (rows, b) in enumerate(zip(heard, f, strict=True)):
         if b < 0 or not len(rows):
             continue

@@ -112,10 +112,10 @@ class WMSR(NeighborhoodRule):
         return f if self.F is None else self.F
 
     def combined(self, own: Array, rows: list[Array], weights: Reals, own_weight: float, f: int) -> Array:
-        out, n = np.empty((1, len(own)), own.dtype), len(rows)
-        own = np.ascontiguousarray(own)[None]
-        _core.subsequence_neighbors(own, rows, np.arange(n), np.array([0, n]), np.array([f]), out, 0)
-        return out[0]
+        out, n = np.empty_like(own), len(rows)
+        mine = np.ascontiguousarray(own)[None]
+        _core.subsequence_neighbors(mine, rows, np.arange(n), np.array([0, n]), np.array([f]), out[None], 0)
+        return out
 
     def everywhere(self, own: Array, mail: Mail, f: Array, out: Array, threads: int) -> None:
         """At all nodes at once."""
