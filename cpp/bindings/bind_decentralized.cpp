@@ -34,7 +34,8 @@ void on_nodes(const py::array& x, const py::list& table, const py::array& index,
   });
 }
 
-/// Rows to exclude at each node, (m): `each` times f_i at most what it heard, or less where all may not go.
+/// Rows to exclude at each node, (m): `each` times f_i at most what it heard, or less where all may not go; any number
+/// where `each` is 0.
 inline const index_t* excluded(const py::array& f, const py::array& index, const py::array& offset, index_t each) {
   require_dims(index, "index", 1);
   require_dims(offset, "offset", 1);
@@ -46,7 +47,8 @@ inline const index_t* excluded(const py::array& f, const py::array& index, const
     require_value(first[i] >= 0 && first[i] <= first[i + 1] && first[i + 1] <= links, "offset", "ascending numbers");
     index_t heard = 0;
     for (index_t l = first[i]; l < first[i + 1]; ++l) heard += at[l] >= 0;
-    require_value(b[i] < 0 || (each == 1 ? b[i] <= heard : 2 * b[i] < heard), "f", "fewer than were heard");
+    require_value(each == 0 || b[i] < 0 || (each == 1 ? b[i] <= heard : 2 * b[i] < heard), "f",
+                  "fewer than were heard");
   }
   return b;
 }
@@ -130,6 +132,18 @@ void bind_decentralized(py::module_& m) {
       },
       "own"_a, "table"_a, "index"_a, "offset"_a, "f"_a, "out"_a, "threads"_a,
       "BRIDGE-T at every node; the own row where f is negative.");
+  m.def(
+      "subsequence_neighbors",
+      [](const py::array& own, const py::list& table, const py::array& index, const py::array& offset,
+         const py::array& f, const py::array& out, int threads) {
+        const index_t* b = excluded(f, index, offset, 0);
+        on_nodes<void>(own, table, index, offset, out, "out", threads,
+                       [&](auto& k, auto* own_, auto heard, auto* to, int team) {
+                         k.subsequence_neighbors(own_, heard, b, to, team);
+                       });
+      },
+      "own"_a, "table"_a, "index"_a, "offset"_a, "f"_a, "out"_a, "threads"_a,
+      "W-MSR at every node; the own row where f is negative.");
 }
 
 }  // namespace byzadmm::bindings

@@ -13,6 +13,7 @@ void fill_decentralized(Kernels<T>& k) {
   k.sign_pulls = sign_pulls<T>;
   k.scissor_neighbors = scissor_neighbors<T>;
   k.trim_neighbors = trim_neighbors<T>;
+  k.subsequence_neighbors = subsequence_neighbors<T>;
 }
 
 template void fill_decentralized(Kernels<float>&);

@@ -81,6 +81,7 @@ struct Kernels {
   void (*scissor_neighbors)(const T* own, Heard<T>, const double* weight, const double* own_weight, const index_t* f,
                             T* out, int threads);
   void (*trim_neighbors)(const T* own, Heard<T>, const index_t* f, T* out, int threads);
+  void (*subsequence_neighbors)(const T* own, Heard<T>, const index_t* f, T* out, int threads);
   void (*sgd_step)(const T* x0, const T* direction, T alpha, T rho, T* out, index_t d, int threads);
   void (*momentum_step)(T* momentum, const T* g, T beta, index_t size, int threads);
 

@@ -212,6 +212,15 @@ def trim_neighbors(
     out: _Array,
     threads: int,
 ) -> None: ...
+def subsequence_neighbors(
+    own: _Array,
+    table: list[_Array],
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    f: NDArray[np.int64],
+    out: _Array,
+    threads: int,
+) -> None: ...
 
 # bind_training.cpp
 _State = dict[str, _Array]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import byzadmm
-from byzadmm import aggregators, datasets
+from byzadmm import aggregators, catalogue, datasets
 from byzadmm.cli import lists
 from support.commands import fits, rows_of
 
@@ -55,16 +55,28 @@ def test_data_refuses(refused, words, message):
     assert refused("data", *words) == message
 
 
-@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "filters", "codes", "delays", "figures"])
+@pytest.mark.parametrize("what", ["algorithms", "attacks", "rules", "filters", "codes", "delays", "graphs", "figures"])
 def test_list(call, figures, what):
     ended = call("list", what)
     assert ended.code == 0
     assert fits(ended.out + ended.err)
     names = [row["name"] for row in json.loads(call("list", what, "--json").out)]
     expected = {"algorithms": "geometric-median", "attacks": "gaussian", "rules": "trimmed-mean", "figures": "fig1a"}
-    expected |= {"filters": "zeno", "codes": "cyclic", "delays": "stragglers"}
+    expected |= {"filters": "zeno", "codes": "cyclic", "delays": "stragglers", "graphs": "ring"}
     assert expected[what] in names
     assert set(names) <= set(rows_of(ended.out))
+
+
+def test_list_of_algorithms_on_graphs(call):
+    ended = call("list", "algorithms")
+    with_master, on_graphs = ended.out.split("On a graph, with --graph")
+    assert "admm" in rows_of(with_master)
+    expected = catalogue.decentralized().keys() - catalogue.rules().keys()
+    assert expected >= {"dadmm", "dsgd", "ideal", "ios"}
+    assert expected <= rows_of(on_graphs).keys()
+    assert "every rule of `byzadmm list rules` is an algorithm too" in ended.err
+    rows = [row for row in json.loads(call("list", "algorithms", "--json").out) if row["topology"] == "graph"]
+    assert {row["name"]: row["settings"] for row in rows}["ios"] == "those of dsgd, b="
 
 
 def test_list_of_rules(call):
@@ -84,7 +96,7 @@ def test_list_of_rules(call):
 
 
 def test_list_refuses(refused):
-    known = "algorithms, attacks, rules, filters, codes, delays, figures"
+    known = "algorithms, attacks, rules, filters, codes, delays, graphs, figures"
     assert refused("list", "clouds") == f"list: expected one of {known}; got 'clouds'"
 
 

@@ -59,7 +59,7 @@ import pytest
         (["--algorithm", "admm", "--momentum", "0.9"], "momentum: none of admm has it"),
         (["--algorithm", "sgd:0.1"], "algorithm: sgd takes its settings from options such as --step; got 'sgd:0.1'"),
         (["--partition", "even"], "partition: expected one of iid, by-label, dirichlet, gamma-similarity; got 'even'"),
-        (["--partition", "iid:seed=3"], "partition: iid takes no settings; got 'seed=3'"),
+        (["--partition", "iid:seed=3"], "partition: iid takes among; got 'seed=3'"),
         (["--partition", "by-label", "--n-workers", "15"], "n_workers: expected 10 (per_label=1 times 10"),
         (["--scale", "huge"], "scale: expected one of raw, unit, standard, symmetric; got 'huge'"),
         (["--dtype", "float16"], "dtype: expected float32 or float64, got 'float16'"),

@@ -107,6 +107,17 @@ def test_fixed_points() -> None:
         assert by_signs == pytest.approx(expected, abs=0.01), (b, lam)
 
 
+def test_what_a_run_holds() -> None:
+    """2 |edges| d numbers for duals, besides some for every node: never as many as pairs of nodes."""
+    for graph in (graphs.ring(40, k=2), graphs.complete(7)):
+        loss = losses.Quadratic(np.ones(graph.m), np.zeros((graph.m, 50)))
+        state = after(2, experiment_on(graph, DADMM(0.2, 0.5, steps.constant(0.1)), loss=loss))
+        assert state["e"].shape == (2 * len(graph.edges), 50)
+        assert state["e"].dtype == np.float32
+        others = sum(array.size for name, array in state.items() if name != "e")
+        assert others <= 2 * graph.m * 50
+
+
 def test_a_link_on_which_nothing_arrives_keeps_its_dual() -> None:
     quiet = experiment_on(graphs.Flaky(GRAPH, 0.0), DADMM(0.2, 0.5, steps.constant(0.1)), loss=quadratic())
     assert not after(5, quiet)["e"].any()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzadmm import aggregators, decentralized, graphs, losses, steps
+from byzadmm import aggregators, decentralized, graphs, losses, reference, steps
 from byzadmm.decentralized import (
     DSGD,
     FABA,
@@ -159,7 +159,7 @@ def test_illegal_numbers_name_the_node_and_its_degree() -> None:
             run(DSGD(**({"step": step} | wrong)))
 
 
-@pytest.mark.parametrize("name", ["gossip", "ios", "trimneighbors"])
+@pytest.mark.parametrize("name", ["gossip", "ios", "trimneighbors", "wmsr"])
 def test_a_rule_everywhere_is_the_rule_at_each_node(name: str, dtype: str) -> None:
     """Native for all nodes at once: the same bits for every thread count, hostile numbers among the messages."""
     rng = np.random.default_rng(5)
@@ -180,6 +180,19 @@ def test_a_rule_everywhere_is_the_rule_at_each_node(name: str, dtype: str) -> No
             out = np.empty_like(x)
             rule.everywhere(x, mail, f, out, threads)
             assert same_bits(out, expected), (trial, threads)
+
+
+def test_subsequences_are_their_twin(dtype: str) -> None:
+    """Ties with the own value and among neighbors, more dropped than there are, several tiles of columns."""
+    rng = np.random.default_rng(8)
+    for n, f in ((1, 0), (1, 1), (3, 1), (6, 2), (7, 4), (9, 9), (5, 5), (40, 3)):
+        own, rows = rng.integers(-3, 4, (1, 300)).astype(dtype), rng.integers(-3, 4, (n, 300)).astype(dtype)
+        for scale in (1.0, sizes(dtype)[-1] / 4, sizes(dtype)[0]):
+            mine, theirs = (own * np.dtype(dtype).type(scale)), [row * np.dtype(dtype).type(scale) for row in rows]
+            expected = reference.subsequence_neighbors(mine, [theirs], [f])
+            made = WMSR(F=f)(mine[0], theirs)
+            off = 12 * np.finfo(dtype).eps * scale + np.finfo(dtype).smallest_subnormal  # of values up to 3 scale
+            np.testing.assert_allclose(made, expected[0], rtol=0, atol=float(off), err_msg=f"{n} {f}")
 
 
 def test_every_rule_has_the_signature() -> None:

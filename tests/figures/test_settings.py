@@ -10,7 +10,7 @@ import pytest
 
 from byzadmm import ADMM, SGD, aggregators, datasets, figures, steps
 from byzadmm.figures._files import write_text
-from byzadmm.figures.settings import FIGURES, PAPER, VARIANTS, make_parts, settings_path
+from byzadmm.figures.settings import FIGURES, PAPER, TABLES, VARIANTS, make_parts, settings_path
 from support.panels import DIGITS
 
 
@@ -18,7 +18,8 @@ from support.panels import DIGITS
 def test_every_panel_loads(name: str) -> None:
     settings = figures.load_settings(name)
     assert settings.name == name
-    if settings.heat_map or settings.quadratic:
+    assert set(settings.published_finals) <= {curve.name for curve in settings.curves if curve.printed}
+    if settings.heat_map or settings.quadratic or settings.graph:
         return
     assert settings.cause
     every = {"admm", "rsa", "ideal", "geometric-median", "median"} | ({"sgd"} if settings.n_byzantine else set())
@@ -92,7 +93,7 @@ def test_the_printed_numbers_are_the_papers(
 
 def test_available_lists_every_panel_with_its_title() -> None:
     listed = figures.available()
-    assert [name for name, _ in listed] == list(FIGURES)
+    assert [name for name, _ in listed] == [*FIGURES, *TABLES]
     assert all(title for _, title in listed)
 
 

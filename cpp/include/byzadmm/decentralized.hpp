@@ -20,6 +20,10 @@ inline void for_nodes(index_t m, index_t d, int threads, Body&& body) {
   });
 }
 
+constexpr index_t kAhead = 256;  // columns of duals that are asked for at a time
+template <class T>
+constexpr index_t kLine = 64 / sizeof(T);  // numbers in a line of the cache
+
 template <class T>
 BYZ_ALWAYS_INLINE T clipped(T v, T lam) {
   v = v > lam ? lam : v;
@@ -75,20 +79,26 @@ BYZ_NOINLINE void edge_dual_steps(const T* x, Heard<T> heard, const bool* dictat
         T *e1 = dual + d, *e2 = e1 + d, *e3 = e2 + d;
         const T *u1 = heard.table[heard.index[l + 1]] + lo, *u2 = heard.table[heard.index[l + 2]] + lo;
         const T* u3 = heard.table[heard.index[l + 3]] + lo;
+        for (index_t first = 0; first < width; first += detail::kAhead) {
+          const index_t end = first + detail::kAhead < width ? first + detail::kAhead : width;
+          // The duals are the one thing that comes from far: those of the next four links are asked for by then.
+          for (index_t r = 4; r < 8; ++r)
+            for (index_t j = first; j < end; j += detail::kLine<T>) __builtin_prefetch(dual + r * d + j, 1);
 #pragma GCC ivdep
-        for (index_t j = 0; j < width; ++j) {
-          const T b0 = dual[j], b1 = e1[j], b2 = e2[j], b3 = e3[j], at = w[j];
-          const T n0 = detail::clipped(b0 + half * (at - u[j]), lam),
-                  n1 = detail::clipped(b1 + half * (at - u1[j]), lam);
-          const T n2 = detail::clipped(b2 + half * (at - u2[j]), lam),
-                  n3 = detail::clipped(b3 + half * (at - u3[j]), lam);
-          dual[j] = n0;
-          e1[j] = n1;
-          e2[j] = n2;
-          e3[j] = n3;
-          const T p0 = n0 + n0 - b0, p1 = n1 + n1 - b1, p2 = n2 + n2 - b2, p3 = n3 + n3 - b3;
-          if constexpr (sizeof(T) == sizeof(double)) acc[j] = acc[j] + p0 + p1 + p2 + p3;
-          else acc[j] += static_cast<double>((p0 + p1) + (p2 + p3));  // converting each would take half of the time
+          for (index_t j = first; j < end; ++j) {
+            const T b0 = dual[j], b1 = e1[j], b2 = e2[j], b3 = e3[j], at = w[j];
+            const T n0 = detail::clipped(b0 + half * (at - u[j]), lam),
+                    n1 = detail::clipped(b1 + half * (at - u1[j]), lam);
+            const T n2 = detail::clipped(b2 + half * (at - u2[j]), lam),
+                    n3 = detail::clipped(b3 + half * (at - u3[j]), lam);
+            dual[j] = n0;
+            e1[j] = n1;
+            e2[j] = n2;
+            e3[j] = n3;
+            const T p0 = n0 + n0 - b0, p1 = n1 + n1 - b1, p2 = n2 + n2 - b2, p3 = n3 + n3 - b3;
+            if constexpr (sizeof(T) == sizeof(double)) acc[j] = acc[j] + p0 + p1 + p2 + p3;
+            else acc[j] += static_cast<double>((p0 + p1) + (p2 + p3));  // converting each would take half of the time
+          }
         }
         l += 3;
       } else {

@@ -1,12 +1,14 @@
 // Neighborhood rules at every node of a graph, a task each: IOS (and gossip, which is IOS without exclusions),
-// BRIDGE-T.
+// BRIDGE-T, W-MSR.
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "byzadmm/clipping.hpp"
 #include "byzadmm/mean.hpp"
 #include "byzadmm/median.hpp"
+#include "byzadmm/rsa.hpp"
 
 namespace byzadmm {
 
@@ -18,7 +20,7 @@ struct Neighborhood {
   std::vector<const T*> row;
   std::vector<double> weight, mantissa;
   std::vector<std::int32_t> exponent;
-  std::vector<T> center;
+  std::vector<T> center, ends;
 
   void drop(index_t place) {
     row.erase(row.begin() + place);
@@ -57,6 +59,95 @@ void for_neighborhoods(const T* own, Heard<T> heard, const double* weight, const
       }
     rule(here, f[i], out + i * d);
   });
+}
+
+constexpr index_t kSubsequenceTile = 128;
+
+/// W-MSR of columns [lo, hi), at most kSubsequenceTile: row[0] is the own one, `largest` and `smallest` have room for b
+/// vectors.
+///
+/// With H the b-th largest of the neighbors' values, those above it are dropped if it is larger than the own value, and
+/// as many equal to it as make b; else all that are larger than the own one. The same below.
+template <class T>
+void subsequence_mean(const std::vector<const T*>& row, index_t b, T* BYZ_RESTRICT largest, T* BYZ_RESTRICT smallest,
+                      index_t lo, index_t hi, T* out) {
+  using V = simd::vec<T>;
+  constexpr index_t size = kSubsequenceTile;
+  const V one = simd::splat(T(1)), none = simd::splat(T(0)), far = simd::splat(std::numeric_limits<T>::infinity());
+  const index_t width = hi - lo, n = static_cast<index_t>(row.size());
+  // Kept are the values between two bounds, and so many of those that are equal to one.
+  T above[size], below[size], at_above[size], at_below[size], count[size], least[size], most[size], kept[size];
+  for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
+    const V own = load(row[0] + lo + j);
+    for (index_t s = 0; s < b; ++s) {
+      simd::store(largest + s * simd::lanes<T>, -far);
+      simd::store(smallest + s * simd::lanes<T>, far);
+    }
+    for (index_t r = 1; r < n; ++r) {
+      V up = load(row[static_cast<std::size_t>(r)] + lo + j), down = up;
+      for (index_t s = 0; s < b; ++s) {  // sorted from the ends; what does not fit is passed on
+        T *top = largest + s * simd::lanes<T>, *low = smallest + s * simd::lanes<T>;
+        const V t = simd::load(top), l = simd::load(low);
+        simd::store(top, simd::max(t, up));
+        simd::store(low, simd::min(l, down));
+        up = simd::min(t, up);
+        down = simd::max(l, down);
+      }
+    }
+    const V t = b ? simd::load(largest + (b - 1) * simd::lanes<T>) : far;
+    const V l = b ? simd::load(smallest + (b - 1) * simd::lanes<T>) : -far;
+    const auto cut_above = t > own, cut_below = l < own;
+    const V high = cut_above ? t : own, low = cut_below ? l : own;
+    V inside = none, up = none, down = none;
+    for (index_t r = 1; r < n; ++r) {
+      const V v = load(row[static_cast<std::size_t>(r)] + lo + j);
+      inside += (v > low) & (v < high) ? one : none;
+      up += v >= high ? one : none;
+      down += v <= low ? one : none;
+    }
+    // Values equal to the own one, where that is the bound, are kept: those beyond it are counted apart.
+    V over = none, under = none;
+    for (index_t r = 1; r < n; ++r) {
+      const V v = load(row[static_cast<std::size_t>(r)] + lo + j);
+      over += v > own ? one : none;
+      under += v < own ? one : none;
+    }
+    const V dropped = simd::splat(static_cast<T>(b));
+    up -= cut_above ? dropped : over;
+    down -= cut_below ? dropped : under;
+    down = (low < high) ? down : none;  // both are the own one: counted once
+    if (!b) up = down = none;
+    store(above + j, high);
+    store(below + j, low);
+    store(at_above + j, up);
+    store(at_below + j, down);
+    store(count + j, inside + up + down + one);
+    store(most + j, up > none ? high : own);
+    store(least + j, down > none ? low : own);
+  });
+  double share[size], sum[size];
+  for (index_t j = 0; j < width; ++j) {
+    share[j] = 1.0 / static_cast<double>(count[j]);
+    sum[j] = static_cast<double>(row[0][lo + j]) * share[j];
+    if (at_above[j] > 0) sum[j] += static_cast<double>(above[j]) * (static_cast<double>(at_above[j]) * share[j]);
+    if (at_below[j] > 0) sum[j] += static_cast<double>(below[j]) * (static_cast<double>(at_below[j]) * share[j]);
+  }
+  for (index_t r = 1; r < n; ++r) {
+    const T* value = row[static_cast<std::size_t>(r)] + lo;
+    for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
+      const V v = load(value + j), lowest = load(least + j), highest = load(most + j);
+      const auto taken = (v > load(below + j)) & (v < load(above + j));
+      store(kept + j, taken ? v : none);
+      store(least + j, taken ? simd::min(lowest, v) : lowest);
+      store(most + j, taken ? simd::max(highest, v) : highest);
+    });
+#pragma GCC ivdep
+    for (index_t j = 0; j < width; ++j) sum[j] += static_cast<double>(kept[j]) * share[j];
+  }
+  for (index_t j = 0; j < width; ++j) {  // rounding must not take a mean out of the range of its values
+    const double lowest = static_cast<double>(least[j]), highest = static_cast<double>(most[j]);
+    out[lo + j] = static_cast<T>(sum[j] < lowest ? lowest : sum[j] > highest ? highest : sum[j]);
+  }
 }
 
 }  // namespace detail
@@ -102,6 +193,25 @@ BYZ_NOINLINE void trim_neighbors(const T* own, Heard<T> heard, const index_t* f,
                               const T* both[] = {here.row[0], here.center.data()};
                               const double share[] = {1.0, static_cast<double>(n - 2 * b)};
                               mean<T>(Rows<T>{both, 2, d}, share, to, 1);
+                            });
+}
+
+/// out_i = per column, the mean of own_i and what is left of the values that node i heard: of those larger than own_i
+/// without the f_i largest, of those smaller without the f_i smallest.  own, out: (m, d), distinct; f: (m), negative
+/// for own_i.
+template <class T>
+BYZ_NOINLINE void subsequence_neighbors(const T* own, Heard<T> heard, const index_t* f, T* out, int threads) {
+  const index_t d = heard.d;
+  const std::vector<double> ones(static_cast<std::size_t>(std::max(heard.offset[heard.m], heard.m)), 1.0);
+  detail::for_neighborhoods(own, heard, ones.data(), ones.data(), f, out, threads,
+                            [=](detail::Neighborhood<T>& here, index_t declared, T* to) {
+                              const index_t n = static_cast<index_t>(here.row.size()) - 1;
+                              const index_t b = std::min(declared, n), room = b * simd::lanes<T>;
+                              here.ends.resize(static_cast<std::size_t>(2 * room));
+                              T *largest = here.ends.data(), *smallest = largest + room;
+                              for (index_t lo = 0; lo < d; lo += detail::kSubsequenceTile)
+                                detail::subsequence_mean(here.row, b, largest, smallest, lo,
+                                                         std::min(d, lo + detail::kSubsequenceTile), to);
                             });
 }
 

@@ -75,7 +75,10 @@ def make_graph(
         entry = graphs()[name]
         of_the_run = {"seed": seed, "connected": connected}
         taken = inspect.signature(entry.make).parameters
-        made = entry.make(m, **{key: value for key, value in of_the_run.items() if key in taken} | settings)
+        try:
+            made = entry.make(m, **{key: value for key, value in of_the_run.items() if key in taken} | settings)
+        except ValueError as error:
+            raise ValueError(f"graph: {text.strip()}: {error}") from error
     if checked_graph(made).m != m:
         raise ValueError(f"graph: expected {m} nodes, got {made.m} of {text!r}")
     found: Graph | Flaky = made
@@ -113,6 +116,7 @@ def make_neighborhood_rule(text: str, f: Any = None) -> tuple[Any, Any]:
         entry = neighborhood_rules()[near]
         made = entry.make(**parse(f"{near}:{text.partition(':')[2]}", "rule", {near: entry})[1])
         return made, 0 if made.declared(0) else declared
+    check_choice(hyphenated(re.split("[:+]", text)[0].strip()), "rule", (*neighborhood_rules(), *links()))
     # By name a rule gets the number of each node; with other settings it is one object for all nodes.
     parts = [parse(part, "rule", links(), defaults={"f": None}) for part in split_chain(text)]
     if ":" not in text:

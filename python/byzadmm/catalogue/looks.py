@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 
-
 def _entries() -> dict[str, AlgorithmEntry]:
     """Every algorithm, with a master and on a graph: what has one name is called and drawn the same."""
     return decentralized() | algorithms()

@@ -53,15 +53,25 @@ def _size(count: int) -> str:
 
 
 def _list_algorithms() -> list[dict[str, str]]:
-    own = catalogue.algorithms()
-    of_sgd = {*catalogue.rules(), *catalogue.filters(), *catalogue.codes()}
+    of_sgd = dict.fromkeys([*catalogue.rules(), *catalogue.filters(), *catalogue.codes()], "")
+    near = {
+        name: "".join(f", {setting}=" for setting in entry.settings)
+        for name, entry in catalogue.neighborhood_rules().items()
+    }
+    # Every rule is there too, and has the name that it has with a master.
+    on_graphs = {name: entry for name, entry in catalogue.decentralized().items() if name not in catalogue.rules()}
     return [
         {
             "name": name,
-            "settings": "those of sgd" if name in of_sgd else _settings_of(entry),
+            "settings": f"those of {sgd}{parts[name]}" if name in parts else _settings_of(entry),
             "about": entry.about,
+            "topology": topology,
         }
-        for name, entry in own.items()
+        for topology, sgd, parts, entries in (
+            ("master", "sgd", of_sgd, catalogue.algorithms()),
+            ("graph", "dsgd", near, on_graphs),
+        )
+        for name, entry in entries.items()
     ]
 
 
@@ -103,6 +113,11 @@ def _list_delays() -> list[dict[str, str]]:
     return [_row(name, entry) for name, entry in catalogue.delays().items()]
 
 
+def _list_graphs() -> list[dict[str, str]]:
+    flaky = {"name": "flaky", "settings": "p", "about": "Before another: each edge is there with probability p."}
+    return [*(_row(name, entry) for name, entry in catalogue.graphs().items()), flaky]
+
+
 def _list_codes() -> list[dict[str, str]]:
     return [_row(name, entry) for name, entry in catalogue.codes().items()]
 
@@ -114,6 +129,7 @@ LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "filters": _list_filters,
     "codes": _list_codes,
     "delays": _list_delays,
+    "graphs": _list_graphs,
     "figures": _list_figures,
 }
 
@@ -132,8 +148,14 @@ def show(args: argparse.Namespace) -> int:
         return 0
     heads = {"name": "name", "max_f": f">f of {_LIST_WORKERS}", "settings": "settings", "about": "about"}
     columns = {key: head for key, head in heads.items() if any(row.get(key) for row in rows)}
-    cells = [[str(row[key]) for key in columns] for row in rows]
-    print_table(list(columns.values()), cells, what.capitalize())
+    for topology in dict.fromkeys(row.get("topology") for row in rows):
+        cells = [[str(row[key]) for key in columns] for row in rows if row.get("topology") == topology]
+        title = "\nOn a graph, with --graph" if topology == "graph" else what.capitalize()
+        print_table(list(columns.values()), cells, title)
+    if what == "algorithms":
+        remark("on a graph every rule of `byzadmm list rules` is an algorithm too: dsgd with that rule")
+    if what == "graphs":
+        remark("also FILE.py:NAME, and flaky:0.8+ring:k=2")
     if what == "rules":
         first, *_, last = (row["name"] for row in rows if row["kind"] == "pre-aggregation")
         remark(f"pre-aggregations, from {first} to {last}, come before a rule:", "byzadmm run --rule nnm+krum")

@@ -27,21 +27,30 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--dataset", default="digits", metavar="NAME", help="see `byzadmm data list` (digits)")
     what.add_argument(
-        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (the paper's five), beside Ideal"
+        "--algorithm", nargs="+", metavar="NAME", help="see `byzadmm list algorithms` (five of them), beside Ideal"
     )
     what.add_argument(
-        "--rule", nargs="+", metavar="RULE", help="sgd with these rules, as in krum, nnm+krum or trimmed-mean:f=8"
+        "--rule", nargs="+", metavar="RULE", help="sgd (on a graph dsgd) with these: krum, nnm+krum, trimmed-mean:f=8"
     )
     what.add_argument("-f", type=int, metavar="F", help="declared number of Byzantine workers, the f of rules (Q)")
     what.add_argument(
         "--attack", nargs="+", default=["sign-flip"], help="as in gaussian:std=50; FILE.py:NAME; none (sign-flip)"
     )
     what.add_argument(
-        "-q", "--n-byzantine", nargs="+", type=int, default=[8], metavar="Q", help="numbers of Byzantine workers (8)"
+        "-q",
+        "--n-byzantine",
+        nargs="+",
+        type=int,
+        metavar="Q",
+        help="numbers of Byzantine workers: the last ones (8; of a graph's nodes a fifth)",
     )
+    what.add_argument("--byzantine", nargs="+", type=int, metavar="I", help="which are Byzantine, in place of -q")
     what.add_argument("--n-workers", type=int, default=20, metavar="M", help="workers in all (20)")
     what.add_argument(
         "--partition", nargs="+", default=["iid"], help="iid, by-label, dirichlet:ALPHA or gamma-similarity:GAMMA (iid)"
+    )
+    what.add_argument(
+        "--graph", metavar="NAME", help="train without a master: ring:k=2; see `byzadmm list graphs` (a master)"
     )
     what.add_argument(
         "--delays", metavar="NAME", help="time that workers take: stragglers:0.2,10; see `byzadmm list delays` (rounds)"
@@ -69,9 +78,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--validation", type=int, metavar="N", help=f"samples that the master holds ({SAMPLES} where one needs them)"
     )
     how.add_argument("--rho", type=float, default=rho, help=f"weight of the master's regularizer ({rho})")
-    how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA)")
-    how.add_argument("--beta", type=float, help="penalty parameter (ADMM)")
-    how.add_argument("--step", help="step size of RSA and SGD: 0.1, power:0.5, inv-sqrt:10,1")
+    how.add_argument("--lam", type=float, help="weight of the TV norm (ADMM, RSA, DADMM, DRSA)")
+    how.add_argument("--beta", type=float, help="penalty parameter (ADMM, DADMM)")
+    how.add_argument("--step", help="step size of RSA, SGD and on a graph: 0.1, power:0.5, inv-sqrt:10,1")
     how.add_argument("--master-step", metavar="STEP", help="step size of the master (ADMM, RSA)")
     how.add_argument("--worker-step", metavar="STEP", help="step size of the workers (ADMM, RSA)")
     how.add_argument("--momentum", type=float, metavar="BETA", help="workers' momentum (SGD, any rule)")
@@ -131,7 +140,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="figures (see `byzadmm list figures`) or settings files; by default all: every figure but rules and field",
+        help="figures (see `byzadmm list figures`), the tables peng and ios, settings files; by default all: every "
+        "figure but rules and field",
     )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds to average over (3)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the iterations, one seed: a first look")

@@ -41,6 +41,7 @@ def make_parser() -> options.Parser:
         "byzadmm run --attack alie my_attack.py:bias --seeds 5 --report page.html",
         "byzadmm run --partition dirichlet:0.3 --json",
         "byzadmm run --delays stragglers:0.2,10 --algorithm admm async-admm",
+        "byzadmm run --graph ring:k=2 --algorithm dadmm --attack isolation",
     )
     options.add_run(made)
     options.add_many(made)
@@ -51,6 +52,7 @@ def make_parser() -> options.Parser:
         "the paper's figures and the table of its claims",
         "byzadmm reproduce fig1a fig2a",
         "byzadmm reproduce all --seeds 3 --out figures",
+        "byzadmm reproduce peng ios",
         "byzadmm reproduce my.toml --quick",
     )
     options.add_reproduce(made)
@@ -94,7 +96,7 @@ def make_parser() -> options.Parser:
         commands,
         "list",
         show,
-        "names of algorithms, attacks, rules, delays or figures",
+        "names of algorithms, attacks, rules, delays, graphs or figures",
         "byzadmm list attacks",
         "byzadmm list rules --json",
     )

@@ -21,10 +21,14 @@ from byzadmm.cli.reproduce import figures
 from byzadmm.datasets import Dataset
 from byzadmm.datasets._scaling import check_scale
 from byzadmm.delays import Delays
+from byzadmm.graphs import Flaky, Graph
 from byzadmm.study import Cell, Plan, make_plan
 from byzadmm.study.choices import AlgorithmChoice, choose_attacks
+from byzadmm.study.network import choose_graph
+from byzadmm.training.experiment import check_byzantine
 
 _PICTURES = (".png", ".svg", ".pdf")
+_USUAL_COUNT = 8  # of Byzantine workers
 
 # Options that go with a settings file; the file has the others itself.
 _BESIDE_A_FILE = {"settings", "algorithm", "seed", "seeds", "data_dir", "iterations", "eval_every", "dtype"}
@@ -106,14 +110,15 @@ def _of_options(args: argparse.Namespace) -> Request:
     name = catalogue.dataset_name(args.dataset)
     preset = catalogue.PRESETS[name]
     m = check_int(args.n_workers, "n_workers", low=1)
-    counts = [check_int(q, "n_byzantine", low=0, high=m) for q in args.n_byzantine]
-    algorithms = _algorithms(args, preset, counts)
+    counts, named = _attackers(args, m)
+    graph = None if args.graph is None else choose_graph(args.graph, m, check_byzantine(max(counts), named, m))
+    algorithms = _algorithms(args, preset, counts, graph)
     attacks = choose_attacks(args.attack)
     extent = _extent(args, preset, m)
     seeds = _seeds(args)
     data = catalogue.load_dataset(name, data_dir=args.data_dir, scale=_scale(args.scale, preset))
     if args.scale is not None:  # the preset is for another scale
-        algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), counts)
+        algorithms = _algorithms(args, _preset_for(data, preset, args.quiet), counts, graph)
     plan = make_plan(
         data,
         args.partition,
@@ -122,19 +127,34 @@ def _of_options(args: argparse.Namespace) -> Request:
         n_workers=m,
         n_byzantine=counts,
         seeds=seeds,
+        graph=args.graph,
+        byzantine=named,
         loss=args.loss,
         validation=args.validation,
         **extent,
         **{key: getattr(args, key) for key in ("batch_size", "rho", "dtype", "local_steps", "participation")},
     )
     under = f", {_one(args.attack)} attack" if len(args.attack) == 1 else ""
-    attacked = f", {counts[0]} of {m} workers Byzantine" if len(counts) == 1 else ""
-    delayed = f", delays {args.delays}" if args.delays is not None else ""
+    who = "workers" if graph is None else "nodes"
+    attacked = f", {counts[0]} of {m} {who} Byzantine" if len(counts) == 1 else ""
     about = {"dataset": name, "attack": _one(args.attack), "n_byzantine": _one(counts), "n_workers": m}
+    given = {"byzantine": named, "graph": args.graph, "delays": args.delays}
+    where = "".join(f", {key} {given[key]}" for key in ("graph", "delays") if given[key] is not None)
     return Request(
-        plan=replace(plan, title=f"{name}{under}{attacked}{delayed}"),
-        about=about | ({"delays": args.delays} if args.delays is not None else {}),
+        plan=replace(plan, title=f"{name}{under}{attacked}{where}"),
+        about=about | {key: value for key, value in given.items() if value is not None},
     )
+
+
+def _attackers(args: argparse.Namespace, m: int) -> tuple[list[int], list[int] | None]:
+    """The numbers of Byzantine workers, and who they are if the command line names them."""
+    named = None if args.byzantine is None else check_byzantine(0, args.byzantine, m)
+    if args.n_byzantine is None:
+        usual = _USUAL_COUNT if args.graph is None else m // 5
+        return [usual if named is None else len(named)], named
+    if named is not None:
+        raise ValueError("byzantine: names the Byzantine workers, and -q how many there are; give one of them")
+    return [check_int(q, "n_byzantine", low=0, high=m) for q in args.n_byzantine], None
 
 
 def _extent(args: argparse.Namespace, preset: catalogue.Preset, m: int) -> dict[str, Any]:
@@ -189,6 +209,7 @@ def _of_file(args: argparse.Namespace) -> Request:
             "n_byzantine": _one(plan.axes["n_byzantine"]),
             "n_workers": settings.n_workers,
         }
+        | ({} if settings.graph_name is None else {"graph": settings.graph_name})
         | ({} if settings.delays is None else {"delays": describe(settings.delays)}),
         heat_map=bool(settings.heat_map),
     )
@@ -240,23 +261,31 @@ def _preset_for(data: Dataset, otherwise: catalogue.Preset, quiet: bool) -> cata
         return otherwise
 
 
-def _algorithms(args: argparse.Namespace, preset: catalogue.Preset, counts: Sequence[int]) -> list[AlgorithmChoice]:
+def _algorithms(
+    args: argparse.Namespace, preset: catalogue.Preset, counts: Sequence[int], graph: Graph | Flaky | None
+) -> list[AlgorithmChoice]:
     """The algorithms; Ideal SGD, the reference of the others, comes first."""
-    named = args.algorithm or (["sgd"] if args.rule else catalogue.PAPER)
+    sgd, usual = ("sgd", catalogue.PAPER) if graph is None else ("dsgd", catalogue.ON_GRAPHS)
+    named = args.algorithm or ([sgd] if args.rule else usual)
     wanted = list(dict.fromkeys(name.lower() for name in named))
-    if args.rule and "sgd" not in wanted:
-        raise ValueError(f"rule: is for --algorithm sgd, got --algorithm {' '.join(wanted)}")
+    if args.rule and sgd not in wanted:
+        raise ValueError(f"rule: is for --algorithm {sgd}, got --algorithm {' '.join(wanted)}")
     options: dict[str, Any] = {name: getattr(args, name) for name in catalogue.options()}
     for name in ("step", "master_step", "worker_step"):
         options[name] = None if options[name] is None else catalogue.make_step(options[name], name)
     sources = {"ideal": "ideal"}
     for name in wanted:
-        for source in args.rule if name == "sgd" and args.rule else [name]:
-            if name == "sgd" and args.rule:
-                catalogue.make_rule(source, counts[0])  # an error about the rule, not about the algorithm
-            sources["sgd" if source == "mean" else catalogue.hyphenated(source)] = source
+        for source in args.rule if name == sgd and args.rule else [name]:
+            if name == sgd and args.rule:  # an error about the rule, not about the algorithm
+                if graph is None:
+                    catalogue.make_rule(source, counts[0])
+                else:
+                    catalogue.make_neighborhood_rule(source, args.f)
+            plain = graph is None and source == "mean"
+            sources["sgd" if plain else catalogue.hyphenated(source)] = source
     made = {
-        name: [catalogue.make_algorithm(source, preset, q, options) for q in counts] for name, source in sources.items()
+        name: [catalogue.make_algorithm(source, preset, q, options, graph) for q in counts]
+        for name, source in sources.items()
     }
     chosen = {name: algorithms for name, algorithms in made.items() if name != "ideal" or len(made) == 1}
     every = [algorithm for algorithms in chosen.values() for algorithm in algorithms]

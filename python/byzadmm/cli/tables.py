@@ -70,8 +70,11 @@ def _print_case(study: Study, cells: list[Cell], title: str) -> None:
     metric = study.metric()
     several = len(study.axes["seed"]) > 1
     clocked = any(study.results[cell].time is not None for cell in cells)
-    eliminated = not (several or clocked) or any(study.results[cell].eliminated for cell in cells)
+    curves = {name for cell in cells for name in study.results[cell].metrics}
+    on_graph, worst = "consensus_error" in curves, "worst_accuracy" in curves
+    eliminated = not (several or clocked or on_graph) or any(study.results[cell].eliminated for cell in cells)
     columns = ["algorithm", f">{metric.replace('_', ' ')}", *([">lowest", ">highest"] if several else [])]
+    columns += [">worst node"] if worst else []
     columns += [">loss"] if metric != "loss" else []
     length = [">updates", ">messages", ">time"] if clocked else [">iterations"]
     seconds = [] if clocked else [">seconds"]
@@ -84,6 +87,9 @@ def _print_case(study: Study, cells: list[Cell], title: str) -> None:
         finals = np.array([study.final(cell, metric) for cell in cells if cell.algorithm == name])
         final = float(np.mean(finals))
         row = [name, *map(_final, [final, *([finals.min(), finals.max()] if several else [])])]
+        if worst:
+            least = [study.final(cell, "worst_accuracy") for cell in cells if cell.algorithm == name]
+            row += [_final(float(np.mean(least)))]
         row += [_short(float(np.mean([result.loss[-1] for result in results])))] if metric != "loss" else []
         ends = {name: values[-1] for name, values in _clocked(results[0]).items()}
         clock = [str(ends["arrivals"]), _time(ends["time"])] if ends else []

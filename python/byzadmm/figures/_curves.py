@@ -53,6 +53,7 @@ def _curve(
     typed = table.take("kind")
     text, entry, own = _kind(without_reading(name) if typed is None else typed, typed is None, table, graph)
     printed, label, validation, where = (table.take(key) for key in ("printed", "label", "validation", "where"))
+    iterations = table.take("iterations")
     given = table.take_given(*entry.optional) | {key: table.take(key) for key in entry.required}
     table.close()
     algorithm = _made(table.where, text, entry, given | own, graph)
@@ -78,7 +79,7 @@ def _curve(
     ending = name.removeprefix(without_reading(name)).removeprefix("-")
     added = " (printed)" if printed else f" ({ending})" if ending else ""
     label = label or (usual if usual and graph is None else (usual or entry.label) + added)
-    return Curve(name, kind, label, algorithm, printed, validation, tuple(variants.items()))
+    return Curve(name, kind, label, algorithm, printed, validation, tuple(variants.items()), iterations)
 
 
 def _kind(text: str, by_name: bool, table: Table, graph: Any) -> tuple[str, AlgorithmEntry, dict[str, Any]]:

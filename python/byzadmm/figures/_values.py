@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_dataset",
     "check_f",
     "check_factor",
+    "check_finals",
     "check_listed_partitions",
     "check_names",
     "check_natural",
@@ -130,6 +132,15 @@ def check_natural(value: Any, name: str) -> int:
 def check_share(value: Any, name: str) -> float:
     """A number between zero and one."""
     return check_real(value, name, low=0.0, high=1.0)
+
+
+def check_finals(value: Any, name: str) -> tuple[float, ...]:
+    """Numbers between zero and one, or NaN."""
+    listed = check_list(value, name)
+    return tuple(
+        math.nan if isinstance(one, float) and math.isnan(one) else check_share(one, f"{name}[{place}]")
+        for place, one in enumerate(listed)
+    )
 
 
 def check_counts(value: Any, name: str) -> list[int]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzadmm._internal.arrays import Array
-from byzadmm.figures.settings import PAPER, READINGS, VARIANTS, Published
+from byzadmm.figures import tables
+from byzadmm.figures.settings import READINGS, VARIANTS, Published
 from byzadmm.figures.words import CALIBRATED, LIMIT, STRICT, Curves, Part, falls
 
 if TYPE_CHECKING:
@@ -200,7 +201,14 @@ def check_claims(panels: Mapping[str, Panel]) -> list[Claim]:
     found = []
     for name, panel in panels.items():
         figure = panel.settings.figure
-        if figure in CLAIMS:
+        if figure in tables.CLAIMS and panel.settings.heat_map:
+            number, text, *_ = tables.CLAIMS[figure]
+            found += [Claim(number, title, text, parts, parts) for title, parts in tables.read(panel)]
+        elif figure == "peng-lam" and panel.settings.sweep:
+            parts = tables.check_sweep(panel)
+            text = "Too small and too large a lam cost accuracy; any lam lets nodes agree"
+            found.append(Claim(13, name, text, parts, parts))
+        elif figure in CLAIMS:
             columns = {column: curves for column, curves in _columns(panel).items() if _complete(figure, curves)}
             if columns.keys() - {"published"}:  # ours are there, not the published ones alone
                 found.append(check_curves(figure, columns, name))
@@ -287,11 +295,11 @@ def check_example(values: Mapping[tuple[int, str], Array]) -> Claim:
 
 
 def count_parts(claims: list[Claim], *, strict: bool = False) -> dict[str, int]:
-    """How many parts of the claims about the paper's own figures have each verdict, those that none has left out."""
+    """How many parts of the claims have each verdict, those that none has left out, and variants of the figures."""
     counted = Counter(
         claim.verdict(number, strict=strict)
         for claim in claims
-        if claim.figure in PAPER
+        if claim.figure not in VARIANTS
         for number in range(len(claim.statements))
     )
     return {verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]}
@@ -336,7 +344,8 @@ def _plain(claims: list[Claim]) -> str:
     lines += [f"by the strict words: {strict}"] if strict != counted else []
     given = {claim.verdict(number) for claim in claims for number in range(len(claim.statements))} - {REPRODUCED}
     lines += [f"{_SHORT[verdict]}: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in given]
-    lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
+    if any(claim.strict is not claim.parts for claim in claims):
+        lines.append("yes/no by the calibrated words; *: the strict words say otherwise (docs/reproduction.md)")
     return "\n".join(text for line in lines for text in (textwrap.wrap(line, 79) if len(line) > 79 else [line]))
 
 

@@ -24,6 +24,7 @@ from byzadmm.figures._values import (
     check_dataset,
     check_f,
     check_factor,
+    check_finals,
     check_listed_partitions,
     check_names,
     check_natural,
@@ -326,6 +327,15 @@ SECTIONS: dict[str, dict[str, Key]] = {
             "none",
             '"cyclic:f=2"',
         ),
+        "iterations": Key(
+            check_count,
+            None,
+            "integer",
+            ">= 1",
+            "length of its runs in a heat map, evaluated as often as the others",
+            "that of the file",
+            "500",
+        ),
         "validation": Key(
             check_share,
             None,
@@ -384,13 +394,40 @@ SECTIONS: dict[str, dict[str, Key]] = {
     },
     "published.NAME": {
         "final": Key(
-            check_share, REQUIRED, "number", "0 .. 1", "published final accuracy of algorithm NAME", example="0.9"
+            check_share,
+            REQUIRED,
+            "number",
+            "0 .. 1",
+            "published final accuracy of algorithm NAME",
+            "required, but in a heat map",
+            "0.9",
         ),
         "at": Key(
-            check_counts, REQUIRED, "list of integers", ">= 0, ascending", "some iterations", example="[500, 1000]"
+            check_counts,
+            REQUIRED,
+            "list of integers",
+            ">= 0, ascending",
+            "some iterations",
+            "required, but in a heat map",
+            "[500, 1000]",
         ),
         "accuracy": Key(
-            check_numbers, REQUIRED, "list of numbers", "one per iteration", "published there", example="[0.8, 0.9]"
+            check_numbers,
+            REQUIRED,
+            "list of numbers",
+            "one per iteration",
+            "published there",
+            "required, but in a heat map",
+            "[0.8, 0.9]",
+        ),
+        "finals": Key(
+            check_finals,
+            None,
+            "list of numbers",
+            "0 .. 1, one per attack; nan: not published",
+            "in a heat map, and nothing else then: its published final accuracies",
+            "none",
+            "[0.9, nan]",
         ),
         "why": Key(check_string, "", "string", "any", "why ours differs; shown if finals differ by over 0.02"),
     },

@@ -132,8 +132,7 @@ class Panel:
         if len(self.settings.partitions) == 1:
             return [{"attack": title} for title in self.plots]
         return [
-            {"attack": title, "partition": case.partition}
-            for case, title in zip(self._cases, self.plots, strict=True)
+            {"attack": title, "partition": case.partition} for case, title in zip(self._cases, self.plots, strict=True)
         ]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -153,15 +152,15 @@ class Panel:
             for place, column in zip(self.places, values.T, strict=True)
         ]
 
-    def ends(self, plot: int, name: str) -> Array:
-        """Final accuracy of a curve, or its last ``x0``, for each seed."""
-        values = self.values[plot, name]
-        if self.settings.delays is None:
+    def ends(self, plot: int, name: str, metric: str | None = None) -> Array:
+        """Final value of a curve, or its last ``x0``, for each seed; ``metric`` if not of what is drawn."""
+        curve = next(curve for curve in self.curves if curve.name == name)
+        if self.settings.delays is None and curve.iterations is None and metric is None:
+            values = self.values[plot, name]
             ends: Array = values[:, -1] if self.settings.quadratic else final_accuracy(self.iterations, values)
             return ends
-        curve = next(curve for curve in self.curves if curve.name == name)  # evaluated at places of its own
-        done = [cell for cell in self._cells(plot, curve) if cell in self.study.results]
-        return np.array([self.study.final(cell, self.quantity) for cell in done])
+        done = [cell for cell in self._cells(plot, curve) if cell in self.study.results]  # at places of their own
+        return np.array([self.study.final(cell, metric or self.quantity) for cell in done])
 
     def final_of(self, plot: int, name: str) -> dict[str, float]:
         """Final accuracy of a curve, or its last ``x0``: mean, lowest and highest over the seeds."""
@@ -224,6 +223,7 @@ class Panel:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+        lengths = {curve.name: curve.iterations for curve in self.curves if curve.iterations is not None}
         record = {
             "figure": self.name,
             "title": self.settings.title,
@@ -234,6 +234,7 @@ class Panel:
             "quantity": self.quantity,
             self.axis: self.places.tolist(),
             "algorithms": {curve.name: curve.algorithm.describe() for curve in self.curves},
+            **({"lengths": lengths} if lengths else {}),
             "plots": [
                 about | {"curves": {n: _listed(values) for (p, n), values in self.values.items() if p == number}}
                 for number, about in enumerate(self.about_plots())
@@ -300,7 +301,11 @@ class HeatMap(Panel):
                 plain = {key: "" if found is None else float(value) for key, value in cell.items()}
                 place, attack = divmod(number, len(self.settings.attacks))
                 legal = self.legal(place, curve, attack)
-                rows.append({"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain)
+                row = {"figure": self.name} | about | {"algorithm": curve.name, "legal": legal} | plain
+                if self.settings.published_finals:
+                    known = self.published_cell(attack, curve)
+                    row["published"] = "" if known is None else known
+                rows.append(row)
         return rows
 
     def finals(self) -> list[dict[str, Any]]:
@@ -314,6 +319,7 @@ class HeatMap(Panel):
             ideal = self.ideal(number)
             head = f"q = {q}, {self.settings.words(partition)}"
             head += "" if ideal is None else f"; Ideal SGD {self._text(ideal)}"
+            head += "; ours/published" if self.settings.published_finals else ""
             names = [curve.label for curve in self.rows_shown()]
             cells = [
                 [self.cell(number, attack, curve) for attack in range(len(self.attacks_shown()))]
@@ -340,11 +346,18 @@ class HeatMap(Panel):
         """The final value; ``-`` where the rule does not tolerate so many, ``?`` for a run that is not finished."""
         value = self.final(number, attack, curve)
         if value is not None:
-            return self._text(value)
+            known = self.published_cell(attack, curve)
+            return self._text(value) + ("" if known is None else f"/{self._text(known)}")
         return "?" if self.legal(number, curve, attack) else "-"
 
+    def published_cell(self, attack: int, curve: Curve) -> float | None:
+        """Published final accuracy, if there is one; the same for every map."""
+        row = self.settings.published_finals.get(curve.algorithm_name)
+        return None if row is None or math.isnan(row[attack]) else row[attack]
+
     def _text(self, value: float) -> str:
-        return f"{100 * value:.0f}" if self.unit else f"{value:.3g}"
+        digits = 1 if self.settings.published_finals else 0
+        return f"{100 * value:.{digits}f}" if self.unit else f"{value:.3g}"
 
     @property
     def unit(self) -> str:

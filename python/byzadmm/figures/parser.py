@@ -19,6 +19,7 @@ from byzadmm.figures.keys import CLOCK, SECTIONS, TRAINING
 from byzadmm.figures.settings import (
     FIGURES,
     READINGS,
+    TABLES,
     Published,
     Search,
     Settings,
@@ -41,7 +42,7 @@ _Attack = Callable[..., Any] | None
 
 
 def available() -> list[tuple[str, str]]:
-    """Names and titles of the panels that come with the package.
+    """Names and titles of the panels that come with the package, then of tables that are several of them.
 
     Returns
     -------
@@ -53,7 +54,8 @@ def available() -> list[tuple[str, str]]:
     >>> figures.available()[0]
     ('fig1a', 'MNIST, Gaussian attack, q = 8')
     """
-    return [(name, load_settings(name).title) for name in FIGURES]
+    together = [(name, f"together {', '.join(panels)}") for name, panels in TABLES.items()]
+    return [*((name, load_settings(name).title) for name in FIGURES), *together]
 
 
 def load_settings(name_or_path: str | Path) -> Settings:
@@ -116,7 +118,7 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
         title=table.take("title") or path.stem,
         note=table.take("note"),
         cause=table.take("cause"),
-        published=_published(table.take("published")),
+        **_published(table.take("published"), len(attacks) if heat_map else None),
         path=path,
         dataset=dataset,
         scale=table.take("scale"),
@@ -163,9 +165,11 @@ def _read(path: Path, values: dict[str, Any]) -> Settings:
             other = tables.setdefault((curve.algorithm_name, curve.reading), curve.name)
             if other != curve.name:
                 raise ValueError(f"algorithms.{curve.name}: is {READINGS[curve.reading]}, as is algorithms.{other}")
-    if settings.published and (settings.heat_map or settings.quadratic or len(settings.cases()) > 1):
-        raise ValueError("published: only with one attack and one partition, neither a heat map nor quadratic")
-    for name in settings.published:
+    if not settings.heat_map and any(curve.iterations for curve in settings.curves):
+        raise ValueError("iterations: of an algorithm, only in a heat map")
+    if settings.published and (settings.quadratic or len(settings.cases()) > 1):
+        raise ValueError("published: curves only with one attack and one partition, and not with quadratic")
+    for name in (*settings.published, *settings.published_finals):
         check_choice(name, "published", dict.fromkeys(curve.algorithm_name for curve in settings.all_curves()))
     return settings
 
@@ -201,7 +205,8 @@ def _check_clock(settings: Settings) -> None:
 def _network(table: Table, m: int, heat_map: Any, folder: Path) -> dict[str, Any]:
     """Who is Byzantine, the graph, and where its nodes start."""
     named = table.take("byzantine")
-    count = table.take("n_byzantine") if named is None or "n_byzantine" in table.values else len(named)
+    said = named is None or heat_map or "n_byzantine" in table.values
+    count = table.take("n_byzantine") if said else len(named)
     name, start = table.take("graph"), table.take("x_init")
     found = {"n_byzantine": count, "byzantine": named, "graph_name": name, "graph": None, "x_init": start}
     if name is None:
@@ -284,10 +289,22 @@ def _attack(value: Any, folder: Path) -> _Attack:
     return made
 
 
-def _published(value: Any) -> dict[str, Published]:
+def _published(value: Any, columns: int | None) -> dict[str, Any]:
+    """Published curves, or the published numbers of a heat map with so many columns."""
     if value is not None and not isinstance(value, dict):
         raise TypeError("published: expected tables [published.NAME]")
-    return {name: _published_curve(name, entry) for name, entry in (value or {}).items()}
+    if columns is None:
+        return {"published": {name: _published_curve(name, entry) for name, entry in (value or {}).items()}}
+    return {"published_finals": {name: _published_row(name, entry, columns) for name, entry in (value or {}).items()}}
+
+
+def _published_row(name: str, entry: Any, columns: int) -> tuple[float, ...]:
+    table = Table(entry, f"published.{name}.", SECTIONS["published.NAME"])
+    finals: tuple[float, ...] = table.take("finals") or ()
+    table.close()
+    if len(finals) != columns:
+        raise ValueError(f"{table.where}finals: expected {columns} numbers, one per attack, got {len(finals)}")
+    return finals
 
 
 def _published_curve(name: str, entry: Any) -> Published:

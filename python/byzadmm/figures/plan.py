@@ -72,7 +72,8 @@ def _choice(settings: Settings, curve: Curve, attacks: Sequence[str]) -> Algorit
 
     makers = {id(made): maker(made) for _, made in curve.variants}
     variants = {(attacks[place], partition): makers[id(made)] for (place, partition), made in curve.variants}
-    return AlgorithmChoice(curve.name, curve.label, maker(curve.algorithm), curve.style, variants)
+    made = AlgorithmChoice(curve.name, curve.label, maker(curve.algorithm), curve.style, variants)
+    return replace(made, extent=settings.extent(curve))
 
 
 def length(plan: Plan) -> int:

@@ -21,7 +21,7 @@ from byzadmm.figures.panel import HeatMap, Panel
 from byzadmm.figures.parser import load_settings
 from byzadmm.figures.plan import length, plan_of, runs_of
 from byzadmm.figures.published import Difference, differences, differences_table, published_curves
-from byzadmm.figures.settings import PAPER, VARIANTS, Published, Settings
+from byzadmm.figures.settings import PAPER, TABLES, VARIANTS, Published, Settings
 from byzadmm.study import Cell, Plan, Study, carry_out
 from byzadmm.training.run import Progress, reporter
 
@@ -72,7 +72,9 @@ class Report:
         text += f"{differences_table(self.differences)}\n\n" if self.differences else ""
         judged = {claim.figure for claim in self.claims}
         tables = [
-            panel.table() for name, panel in self.panels.items() if name not in judged or not panel.settings.packaged
+            panel.table()
+            for name, panel in self.panels.items()
+            if name not in judged or not panel.settings.packaged or panel.settings.graph is not None
         ]
         text += "\n\n".join(([claims_table(self.claims)] if self.claims or not tables else []) + tables)
         return text + "".join(f"\n{name}: not finished: {why}" for name, why in self.failed.items())
@@ -94,7 +96,8 @@ def reproduce(
     Parameters
     ----------
     names : "all", or a list of panels and settings files
-        "all": the paper's figures and their variants (``PAPER`` and ``VARIANTS`` of ``figures.settings``).
+        "all": the paper's figures and their variants (``PAPER`` and ``VARIANTS`` of ``figures.settings``); "peng" and
+        "ios": the panels of a published table (``TABLES``).
     seeds : int
         Runs per algorithm, each with a partition of its own. A settings file may limit them.
     quick : bool
@@ -132,7 +135,8 @@ def reproduce(
     Section "Numerical Experiments" of the paper, Figures ``fig1`` to ``fig5`` and ``fig_ex``.
     """
     chosen = [names] if isinstance(names, (str, Path)) else names
-    every = dict.fromkeys(name for item in chosen for name in ((*PAPER, *VARIANTS) if item == "all" else (item,)))
+    together: dict[Any, tuple[str, ...]] = {"all": (*PAPER, *VARIANTS), **TABLES}
+    every = dict.fromkeys(name for item in chosen for name in together.get(item, (item,)))
     panels: dict[str, Settings] = {}
     for item in every:
         settings = load_settings(item)

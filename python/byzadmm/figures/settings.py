@@ -24,6 +24,7 @@ __all__ = [
     "PAPER",
     "READINGS",
     "SWEPT",
+    "TABLES",
     "VARIANTS",
     "Case",
     "Curve",
@@ -44,8 +45,13 @@ VARIANTS = (
     *("fig1a-std100", "fig1b-std100", "fig2a-long"),
     *("fig1b-standard", "fig2b-standard", "fig4b-standard", "fig5b-standard"),
 )
+#: Published tables of learning without a master -> the panels that have their numbers.
+TABLES = {
+    "peng": ("peng-iid", "peng-labels", "peng-lam"),
+    "ios": ("ios-iid", "ios-labels", "ios-apart", "ios-octopus"),
+}
 #: The panels that come with the package: all of the above, and heat maps of rules and of whole systems under attacks.
-FIGURES = (*PAPER, *VARIANTS, "rules", "field")
+FIGURES = (*PAPER, *VARIANTS, "rules", "field", *(name for panels in TABLES.values() for name in panels))
 
 #: The algorithms of which a sweep has a curve for each ``lam``.
 SWEPT = ("admm", "dadmm", "drsa")
@@ -73,6 +79,8 @@ class Curve:
         Final accuracy of the settings on the validation samples of the search that found them.
     variants : tuple
         The algorithm in cases where it has other settings: ((place of the attack, partition), algorithm).
+    iterations : int or None
+        The length of its runs, if not that of all.
     """
 
     name: str
@@ -82,6 +90,7 @@ class Curve:
     printed: bool = False
     validation: float | None = None
     variants: tuple[tuple[tuple[int, str], Algorithm], ...] = ()
+    iterations: int | None = None
 
     def of(self, attack: int, partition: str) -> Algorithm:
         """The algorithm under the attack at this place, with this partition."""
@@ -166,7 +175,8 @@ class Settings:
     lists the number of Byzantine workers and the partition of every map; a panel that has it shows final accuracies,
     algorithms by attacks. ``seeds`` is the largest number of seeds. ``graph`` is the one that ``graph_name`` stands
     for, and ``byzantine`` names the Byzantine workers where they are not the last ones. ``published`` has curves to
-    compare with, by :attr:`Curve.algorithm_name`; ``cause`` says what drives the result.
+    compare with, by :attr:`Curve.algorithm_name`, ``published_finals`` final accuracies for the maps, one per attack;
+    ``cause`` says what drives the result.
     """
 
     name: str
@@ -192,6 +202,7 @@ class Settings:
     note: str = ""
     cause: str = ""
     published: Mapping[str, Published] = field(default_factory=dict)
+    published_finals: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     heat_map: tuple[tuple[int, str], ...] = ()
     seeds: int | None = None
     loss_name: str | None = None
@@ -349,7 +360,18 @@ class Settings:
         }
         if self.eval_every is not None:
             shorter["eval_every"] = max(1, min(self.eval_every, shorter.get("iterations", self.eval_every) // 10))
-        return replace(self, **shorter)
+        curves = tuple(
+            curve if curve.iterations is None else replace(curve, iterations=max(1, curve.iterations // 5))
+            for curve in self.curves
+        )
+        return replace(self, curves=curves, **shorter)
+
+    def extent(self, curve: Curve) -> dict[str, int]:
+        """Length and evaluations of the runs of a curve, if they are not those of all."""
+        if curve.iterations is None or self.iterations is None or self.eval_every is None:
+            return {}
+        every = max(1, round(curve.iterations * self.eval_every / self.iterations))
+        return {"iterations": curve.iterations, "eval_every": every}
 
     def loss(self) -> losses.Quadratic | str:
         """What the workers minimize."""

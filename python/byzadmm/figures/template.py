@@ -63,14 +63,24 @@ def settings_text(name: str | None = None) -> str:
 
 
 def _walk(text: str) -> Iterator[tuple[str, int, str, str]]:
-    """Every line with its section, the number of the section's table that it is in, and its key if it has one."""
+    """Every line with its section, the number of the section's table that it is in, and its key if it has one.
+
+    A value of several lines is one with its key.
+    """
     section, counts = "", {"": 1}
-    for line in text.splitlines():
+    lines = iter(text.splitlines())
+    for line in lines:
         header = re.match(r"\[+([^\]]+)\]", line)
         if header:
             section = re.sub(r'^(algorithms|published)\.("[^"]*"|[^.]*)(\.where)?$', r"\1.NAME\3", header[1])
             counts[section] = counts.get(section, 0) + 1
         key = re.match(r"(\w+) *=", line)
+        closing = "]" if line.endswith("[") else '"""' if line.count('"""') == 1 else ""
+        if key and closing:
+            for more in lines:
+                line += f"\n{more}"
+                if more.endswith(closing):
+                    break
         yield section, counts[section], key[1] if key else "", line
 
 
@@ -92,7 +102,9 @@ def _absent(section: str, names: list[str]) -> list[str]:
 
 def _beside(line: str, comment: str) -> str:
     """The line with a comment at its end, or before it if it is long or goes on; one that it has already is kept."""
+    if "\n" in line:
+        return f"# {comment}\n{line}"
     line, _, own = line.partition("  # ")
     comment = f"{comment} ({own})" if own else comment
     whole = f"{line:<{_COLUMN - 2}}  # {comment}"
-    return whole if len(whole) <= _WIDTH and not line.endswith("\\") else f"# {comment}\n{line}"
+    return whole if len(whole) <= _WIDTH else f"# {comment}\n{line}"

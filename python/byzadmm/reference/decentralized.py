@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ._arrays import Array, as_float, narrow
 
-__all__ = ["ThreeVariableDADMM", "edge_dual_steps", "node_steps", "sign_pulls"]
+__all__ = ["ThreeVariableDADMM", "edge_dual_steps", "node_steps", "sign_pulls", "subsequence_neighbors"]
 
 
 def node_steps(
@@ -122,6 +122,43 @@ def sign_pulls(x: npt.ArrayLike, heard: Sequence[Sequence[Array | None]], *, lam
             if u is not None:
                 pull[i] += (x_[i] > u) * 1.0 - (x_[i] < u) * 1.0
     return lam * pull
+
+
+def subsequence_neighbors(own: npt.ArrayLike, heard: Sequence[Sequence[Array]], f: Sequence[int]) -> Array:
+    """W-MSR at every node: per coordinate, the mean of own and neighbors' values without some of the latter.
+
+    Of those larger than the own one without the ``f_i`` largest, of those smaller without the ``f_i`` smallest.
+
+    Parameters
+    ----------
+    own : (m, d)
+    heard : for each node, the vectors (d,) of its neighbors
+    f : for each node, a number; where it is negative the own vector is the result
+
+    Returns
+    -------
+    array (m, d)
+        Of the dtype of ``own``.
+
+    Examples
+    --------
+    >>> subsequence_neighbors([[5.0]], [[np.array([v]) for v in (1.0, 4.0, 6.0, 100.0, 7.0)]], [1])
+    array([[5.5]])
+    """
+    own_ = as_float(own)
+    out: Array = own_.copy()
+    for i, (rows, b) in enumerate(zip(heard, f, strict=True)):
+        if b < 0 or not len(rows):
+            continue
+        values, middle = np.sort(np.stack(rows).astype(np.float64), axis=0), own_[i].astype(np.float64)
+        rank = np.arange(len(rows))[:, None]
+        kept = ~((rank < b) & (values < middle)) & ~((rank >= len(rows) - b) & (values > middle))
+        count = 1 + kept.sum(axis=0)
+        mean = middle / count + np.where(kept, values / count, 0.0).sum(axis=0)
+        # Rounding must not take a mean out of the range of its values.
+        every = np.where(kept, values, middle)
+        out[i] = np.clip(mean, np.minimum(every.min(axis=0), middle), np.maximum(every.max(axis=0), middle))
+    return out
 
 
 class ThreeVariableDADMM:

@@ -50,11 +50,13 @@ class AlgorithmChoice(Choice):
     """An algorithm; ``value(q)`` makes it for ``q`` Byzantine workers.
 
     ``kind`` is its name in the catalogue, which has its color and line, or its own name. ``variants`` has other makers
-    for some cases: (attack, partition), by their names -> a function of ``q`` like ``value``.
+    for some cases: (attack, partition), by their names -> a function of ``q`` like ``value``. ``extent`` has length
+    and evaluations of its runs, if they are not those of all.
     """
 
     kind: str = ""
     variants: Mapping[tuple[str, str], Callable[[int], Algorithm]] = field(default_factory=dict)
+    extent: Mapping[str, int] = field(default_factory=dict)
 
     def maker(self, attack: str, partition: str) -> Callable[[int], Algorithm]:
         """What makes it under this attack with this partition."""

@@ -164,6 +164,7 @@ def make_plan(
         cell = Cell(algorithm.name, attack.name, q, one.name, seed)
         arguments = {"dataset": data, **shares(one, seed, q if one.by_roles else numbers[0])}
         arguments |= {"seed": seed, "n_byzantine": q} | common | {"algorithm": made, "attack": attack.value}
+        arguments |= algorithm.extent
         if made is not None and made.ideal:  # it hears no Byzantine worker: one run for all attacks
             arguments = alone.setdefault((id(made), q, one.name, seed), arguments | {"attack": None})
         runs[cell] = illegal or arguments

@@ -9,9 +9,11 @@ import numpy as np
 from byzadmm import _core
 from byzadmm._internal.arrays import Array
 from byzadmm._internal.validation import check_real
-from byzadmm.decentralized.rules.base import Counting, NeighborhoodRule, Reals, register
+from byzadmm.decentralized.rules.base import Counting, NeighborhoodRule, Reals, register, weighted_mean
 
 __all__ = ["CSPlus", "SelfCenteredClipping"]
+
+_LEAST = 1e-290  # a smaller factor would lose digits as a number
 
 
 @register("selfcenteredclipping")
@@ -115,11 +117,27 @@ def shortened(
 ) -> Array:
     """``own + sum_j w_j short(x_j - own, tau 2^exponent)`` for differences of these lengths, summed in double.
 
-    All is computed in a unit in which neither differences nor their sum overflow.
+    That is the mean of all rows with weights that are at most ``w_j``, what is left of 1 being the own one's.
     """
     mantissa, exponents = lengths
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         factors = np.where(mantissa > 0, np.ldexp(tau / mantissa, np.clip(exponent - exponents, -5000, 5000)), np.inf)
+    if np.all(factors > _LEAST):
+        shares = weights * np.minimum(factors, 1)
+        return weighted_mean([own, *rows], np.concatenate([[max(1 - shares.sum(), 0.0)], shares]))
+    return _of_differences(own, rows, weights, lengths, factors, tau, exponent)
+
+
+def _of_differences(
+    own: Array,
+    rows: list[Array],
+    weights: Reals,
+    lengths: tuple[Array, Array],
+    factors: Reals,
+    tau: float,
+    exponent: int,
+) -> Array:
+    """The same where a factor is tiny, in a unit in which neither differences nor their sum overflow."""
     wide = own.astype(np.float64)
     # Half the size where numbers are so large that a difference could overflow.
     half = 0.5 if max((abs(float(v)) for row in (own, *rows) for v in (row.max(), row.min())), default=0) > 1e307 else 1
@@ -128,9 +146,9 @@ def shortened(
         difference = row * half - wide * half if half != 1 else row - wide
         if factor >= 1:
             total += weight * difference
-        elif factor > 1e-290:
+        elif factor > _LEAST:
             total += (weight * factor) * difference
-        else:  # as a number it would lose digits
+        else:
             total += weight * np.ldexp(np.ldexp(difference, -place) * (tau / length), exponent)
     if half == 1:
         return (wide + total).astype(own.dtype)

@@ -112,17 +112,11 @@ class WMSR(NeighborhoodRule):
         return f if self.F is None else self.F
 
     def combined(self, own: Array, rows: list[Array], weights: Reals, own_weight: float, f: int) -> Array:
-        n = len(rows)
-        values = np.sort(np.stack(rows).astype(np.float64), axis=0)
-        middle = own.astype(np.float64)
-        rank = np.arange(n)[:, None]
-        kept = ~((rank < f) & (values < middle)) & ~((rank >= n - f) & (values > middle))
-        count = 1 + kept.sum(axis=0)
-        mean = middle / count
-        with np.errstate(over="ignore"):
-            mean += np.where(kept, values / count, 0.0).sum(axis=0)
-        low = np.where(kept, values, middle).min(axis=0)
-        high = np.where(kept, values, middle).max(axis=0)
-        # Rounding must not take a mean out of the range of its values.
-        made: Array = np.clip(mean, np.minimum(low, middle), np.maximum(high, middle)).astype(own.dtype)
-        return made
+        out, n = np.empty_like(own), len(rows)
+        mine = np.ascontiguousarray(own)[None]
+        _core.subsequence_neighbors(mine, rows, np.arange(n), np.array([0, n]), np.array([f]), out[None], 0)
+        return out
+
+    def everywhere(self, own: Array, mail: Mail, f: Array, out: Array, threads: int) -> None:
+        """At all nodes at once."""
+        _core.subsequence_neighbors(own, *mail.heard, f, out, threads)
