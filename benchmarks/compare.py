@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: Modules with a function ``rows()``, in the order of the table.
 ROWS = ["rows_kernels", "rows_regression", "rows_training", "rows_rules", "rows_filters", "rows_redundancy"]
 ROWS += ["rows_asynchronous", "rows_decentralized", "rows_torch", "rows_coordinatewise", "rows_tiny", "rows_peers"]
+ROWS += ["rows_start", "rows_threads"]
 
 # The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
 ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
     parser.add_argument("--only", metavar="TEXT", help="only rows with this text in 'area: ours / against'")
     parser.add_argument(
-        "--cpu", action="store_true", help="processor time, for a busy machine; leaves out rows with several threads"
+        "--cpu", action="store_true", help="processor time, on a busy machine: no rows with more threads or processes"
     )
     options = parser.parse_args(arguments)
 

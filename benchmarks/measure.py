@@ -18,7 +18,7 @@ class Row:
 
     ``at_least``: how many times faster ours must be; ``at_most``: how many times longer it may take. One of them or
     none, which makes the row a plain report. ``work`` is what ours does in units of what theirs does (1: the same);
-    ``threads`` is how many ours uses.
+    ``threads`` is how many ours uses, 0 if it runs in other processes.
     """
 
     area: str

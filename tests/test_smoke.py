@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -58,12 +59,79 @@ def test_headers_and_cmake_package_are_installed() -> None:
     assert Path(byzadmm.__file__).with_name("py.typed").is_file()
 
 
-def test_import_loads_numpy_and_the_native_module_only() -> None:
-    code = "import sys, byzadmm; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(run.stdout.split())
-    assert {"numpy", "byzadmm"} <= loaded
-    assert loaded.isdisjoint({"scipy", "matplotlib", "torch", "rich", "pooch", "tqdm", "mpi4py", "flwr", "pytest"})
+def _loaded_after(code: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint('modules:', *sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(run.stdout.partition("modules:")[2].split())
+
+
+def test_import_loads_the_native_module_only() -> None:
+    loaded = _loaded_after("import byzadmm")
+    own = {name for name in loaded if name.startswith("byzadmm.")}
+    assert "byzadmm._core" in own
+    assert {name for name in own if not name.startswith("byzadmm._kernels_")} == {"byzadmm._core", "byzadmm._isa"}
+    slow = {
+        "numpy",
+        "argparse",
+        "concurrent",
+        "dataclasses",
+        "inspect",
+        "json",
+        "multiprocessing",
+        "pathlib",
+        "zipfile",
+    }
+    assert loaded.isdisjoint(slow)
+
+
+def test_a_rule_loads_rules_and_everything_loads_no_extra() -> None:
+    loaded = _loaded_after("import byzadmm; byzadmm.median")
+    assert "byzadmm.aggregate" in loaded
+    assert loaded.isdisjoint({"byzadmm.datasets", "byzadmm.losses", "byzadmm.study", "byzadmm.training"})
+    everything = _loaded_after("import byzadmm; [getattr(byzadmm, name) for name in byzadmm.__all__]")
+    assert {"numpy", "byzadmm.study"} <= everything
+    assert everything.isdisjoint({"scipy", "matplotlib", "torch", "rich", "pooch", "tqdm", "mpi4py", "flwr", "pytest"})
+
+
+def test_help_of_the_command_loads_nothing_that_runs() -> None:
+    code = "import contextlib, byzadmm.cli\nwith contextlib.suppress(SystemExit): byzadmm.cli.main(['--help'])"
+    loaded = _loaded_after(code)
+    assert loaded.isdisjoint({"numpy", "byzadmm.catalogue", "byzadmm.engines", "byzadmm.study", "byzadmm.training"})
+
+
+# Each is also imported under `if TYPE_CHECKING:`, for tools that read the code and do not run it.
+def test_names_of_the_package_are_imported_when_they_are_asked_for() -> None:
+    tree = ast.parse(Path(byzadmm.__file__).read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    read = [alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    own = {"__version__", "get_cmake_dir", "get_include"}
+    assert {name for name in read if name} == set(byzadmm.__all__) - set(aggregate.__all__) - own
+    assert set(byzadmm.__all__) <= set(dir(byzadmm))
+    with pytest.raises(AttributeError, match="module 'byzadmm' has no attribute 'medain'"):
+        _ = byzadmm.medain  # type: ignore[attr-defined]
+    # The module of a function must not take its place, whatever was imported first.
+    importlib.import_module("byzadmm.comparison")
+    assert callable(byzadmm.compare)
+
+
+@pytest.mark.slow
+def test_every_part_can_be_imported_first() -> None:
+    code = """
+import importlib, sys, types
+import byzadmm
+names = [f"byzadmm.{name}" for name in sys.argv[1].split()]
+for name in names:
+    for loaded in [key for key in sys.modules if key.startswith("byzadmm.") and not key.startswith("byzadmm._")]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"""
+    parts = [name.removeprefix("byzadmm.") for name in PUBLIC[1:] if name.count(".") == 1]
+    parts = [name for name in parts if name not in ("torch", "flower")]
+    subprocess.run([sys.executable, "-c", code, " ".join(parts)], check=True)
 
 
 def test_the_stub_names_everything_the_native_module_has(root: Path) -> None:

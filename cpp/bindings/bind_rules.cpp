@@ -5,6 +5,7 @@
 
 #include "areas.hpp"
 #include "names.hpp"
+#include "neighbor_sets.hpp"
 #include "row_call.hpp"
 
 namespace byzadmm::bindings {
@@ -288,8 +289,13 @@ void bind_clipping_and_mixing(py::module_& m) {
           const index_t* index = require<index_t>(neighbor, "neighbor", {count, size});
           for (index_t s = 0; s < count * size; ++s) require_below(index[s], rows.n(), "neighbor", "indices of rows");
           auto* to = rows.into(out, count);
-          rows.run(threads, count * size * rows.d() / 4,
-                   [&](auto& k, auto all, int team) { k.neighbor_means(all, index, count, size, to, team); });
+          const NeighborSets sets(index, count, size, rows.n());
+          rows.run(threads, count * size * rows.d() / 4, [&](auto& k, auto all, int team) {
+            k.neighbor_means(all, sets.line.data(), sets.different, size, to, team);
+            for (index_t i = count - 1; i > 0; --i)  // from the last one on, as no place is behind its row
+              if (const index_t from = sets.place[static_cast<std::size_t>(i)]; from != i)
+                std::copy(to + from * all.d, to + (from + 1) * all.d, to + i * all.d);
+          });
         });
       },
       "X"_a, "out"_a, "neighbor"_a, "keep"_a, "threads"_a, "out_i = mean of the kept rows neighbor_i.");

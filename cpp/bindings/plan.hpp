@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "neighbor_sets.hpp"
 #include "unlocked.hpp"
 
 namespace byzadmm::bindings {
@@ -85,15 +86,19 @@ class PlanRun {
         break;
       case StageKind::filtered_weights:
         table().filtered_weights(squared(), f, stage.value, scores(n));
-        choose(every(), score_.data());
+        choose(every(rows_.n), score_.data());
         break;
       case StageKind::medoid: choose({k_.medoid(rows_, squared(), weight, scores(n), threads_)}); break;
-      case StageKind::weigh: choose(every(), weight); break;
-      case StageKind::neighbor_means:
-        order_.resize(size(n * std::min(count, n)));
-        table().nearest_rows(squared(), std::min(count, n), order_.data(), few);
-        renew(n, [&](T* to) { k_.neighbor_means(rows_, order_.data(), n, std::min(count, n), to, threads_); });
+      case StageKind::weigh: choose(every(rows_.n), weight); break;
+      case StageKind::neighbor_means: {
+        const index_t size_of = std::min(count, n);
+        order_.resize(size(n * size_of));
+        table().nearest_rows(squared(), size_of, order_.data(), few);
+        const NeighborSets sets(order_.data(), n, size_of, n);
+        renew(sets.place,
+              [&](T* to) { k_.neighbor_means(rows_, sets.line.data(), sets.different, size_of, to, threads_); });
         break;
+      }
       case StageKind::group_means: group_means(index, count); break;
       case StageKind::clip: clip(stage.value, 0); break;
       case StageKind::shorten: {
@@ -209,8 +214,8 @@ class PlanRun {
     return chosen;
   }
 
-  Indices every() const {
-    Indices all(size(rows_.n));
+  static Indices every(index_t n) {
+    Indices all(size(n));
     std::iota(all.begin(), all.end(), index_t{0});
     return all;
   }
@@ -223,7 +228,7 @@ class PlanRun {
     return chosen;
   }
 
-  void choose_all() { choose(every()); }
+  void choose_all() { choose(every(rows_.n)); }
 
   /// In the order of the index; with weights those of positive weight.
   void choose(Indices rows, const double* weight = nullptr) {
@@ -240,23 +245,23 @@ class PlanRun {
 
   Rows<T> members() const { return {member_.data(), static_cast<index_t>(member_.size()), rows_.d}; }
 
-  /// n new rows, which make(memory) writes.
+  /// New rows, which make(memory) writes: row i is at `place[i]`, where several may be the same.
   template <class Make>
-  void renew(index_t n, Make&& make) {
+  void renew(const Indices& place, Make&& make) {
     std::vector<T>& memory = memory_[turn_ ^= 1];  // the other one may hold the rows of now
-    memory.resize(size(n * rows_.d));
+    memory.resize(place.size() * size(rows_.d));
     make(memory.data());
     std::vector<const T*>& row = row_[turn_];
     row.clear();
-    for (index_t i = 0; i < n; ++i) row.push_back(memory.data() + i * rows_.d);
-    begin({row.data(), n, rows_.d});
+    for (const index_t i : place) row.push_back(memory.data() + i * rows_.d);
+    begin({row.data(), static_cast<index_t>(row.size()), rows_.d});
   }
 
   void group_means(const Indices& order, index_t count) {
     const auto length = static_cast<index_t>(order.size());
     require_value(count >= 1 && length >= 1, "count", "groups of at least one row");
     for (const index_t i : order) require_below(i, rows_.n, "index", "rows");
-    renew((length + count - 1) / count, [&](T* to) {
+    renew(every((length + count - 1) / count), [&](T* to) {
       for (index_t lo = 0; lo < length; lo += count, to += rows_.d) {
         choose(Indices(order.begin() + lo, order.begin() + std::min(lo + count, length)));
         k_.mean(members(), nullptr, to, threads_);
@@ -265,7 +270,7 @@ class PlanRun {
   }
 
   void clip(double limit, int power) {
-    renew(rows_.n, [&](T* to) { k_.clip(rows_, limit, power, to, scores(rows_.n), threads_); });
+    renew(every(rows_.n), [&](T* to) { k_.clip(rows_, limit, power, to, scores(rows_.n), threads_); });
   }
 
   const Kernels<T>& k_ = kernels<T>();

@@ -16,11 +16,24 @@
 
 namespace byzadmm {
 
-void fill_selection(Table&);
-void fill_training(Table&);
-
 namespace {
 
+#ifdef BYZADMM_BESIDE
+/// The table of the module that has every kernel, with those of this one in their place; false with an error of Python.
+bool fill(Table& all) {
+  PyObject* other = PyImport_ImportModule("byzadmm." BYZADMM_TEXT(BYZADMM_BESIDE));
+  PyObject* capsule = other ? PyObject_GetAttrString(other, "table") : nullptr;
+  const void* found = capsule ? PyCapsule_GetPointer(capsule, Table::kCapsule) : nullptr;
+  Py_XDECREF(capsule);
+  Py_XDECREF(other);  // which nothing ever unloads
+  if (!found) return false;
+  all = *static_cast<const Table*>(found);
+  watched_there = all.watched;
+  fill_wide(std::get<Kernels<float>>(all.of));
+  fill_wide(std::get<Kernels<double>>(all.of));
+  return true;
+}
+#else
 template <class T>
 void fill(Kernels<T>& k) {
   fill_coordinatewise(k);
@@ -31,24 +44,32 @@ void fill(Kernels<T>& k) {
   fill_decentralized(k);
 }
 
-Table& table() {
+bool fill(Table& all) {
+  fill(std::get<Kernels<float>>(all.of));
+  fill(std::get<Kernels<double>>(all.of));
+  fill_selection(all);
+  fill_training(all);
+  all.max_threads = max_threads;
+  all.resolve_threads = resolve_threads;
+  all.watched = watched;
+  all.in_forked_child = in_forked_child;
+#ifdef _OPENMP
+  all.openmp = true;
+#endif
+  watch_forks();
+  return true;
+}
+#endif
+
+/// nullptr with an error of Python.
+Table* table() {
   static Table all{};
   if (!all.isa) {
-    fill(std::get<Kernels<float>>(all.of));
-    fill(std::get<Kernels<double>>(all.of));
-    fill_selection(all);
-    fill_training(all);
-    all.max_threads = max_threads;
-    all.resolve_threads = resolve_threads;
-    all.watched = watched;
-    all.in_forked_child = in_forked_child;
+    if (!fill(all)) return nullptr;
     all.vector_bytes = static_cast<int>(simd::kBytes);
-#ifdef _OPENMP
-    all.openmp = true;
-#endif
     all.isa = BYZADMM_TEXT(BYZADMM_ISA);
   }
-  return all;
+  return &all;
 }
 
 /// Asked of the baseline module only, which every CPU of the architecture runs.
@@ -60,6 +81,8 @@ bool runs(const char* isa) {
   if (std::strcmp(isa, "avx512") == 0)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  // Came with the CPUs that do not lower their clock for wide vectors.
+  if (std::strcmp(isa, "avx512vbmi2") == 0) return __builtin_cpu_supports("avx512vbmi2");
 #endif
   return false;
 }
@@ -75,8 +98,8 @@ int execute(PyObject* module) {
                     "byzadmm: expected the main interpreter, got a sub-interpreter, which is not supported");
     return -1;
   }
-  watch_forks();
-  PyObject* capsule = PyCapsule_New(&table(), Table::kCapsule, nullptr);
+  Table* all = table();
+  PyObject* capsule = all ? PyCapsule_New(all, Table::kCapsule, nullptr) : nullptr;
   if (!capsule) return -1;
   if (PyModule_AddObject(module, "table", capsule) == 0) return 0;
   Py_DECREF(capsule);

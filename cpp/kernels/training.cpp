@@ -17,11 +17,6 @@ namespace byzadmm {
 namespace {
 
 template <class F, class T>
-std::unique_ptr<Loss<T>> make_linear_loss(const SharedSamples<T, typename F::Target>& all) {
-  return std::make_unique<LinearLoss<T, F>>(all);
-}
-
-template <class F, class T>
 constexpr LinearKernels<T, typename F::Target> kernels_of() {
   return {linear_gradient<F, T>, linear_loss<F, T>, linear_hessian_product<F, T>, make_linear_loss<F, T>};
 }

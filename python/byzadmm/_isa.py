@@ -1,7 +1,8 @@
 """The instruction set that the kernels run: the best one that this CPU has.
 
-Each has a module of compiled kernels of its own (``_kernels_baseline``, ``_kernels_avx2``), which ``byzadmm._core``
-calls through a table. ``BYZADMM_ISA=baseline|avx2|avx512`` overrides the choice.
+Each has a module of compiled kernels of its own (``_kernels_baseline``, ``_kernels_avx2``, ``_kernels_avx512``), which
+``byzadmm._core`` calls through a table; that of AVX-512 has the kernels that gain by it, and the others from AVX2.
+``BYZADMM_ISA=baseline|avx2|avx512`` overrides the choice.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 
 from byzadmm._kernels_baseline import supports
 
-#: Slowest to fastest. avx512 is built only on request (CMake option BYZADMM_AVX512) and never chosen by itself.
+#: Slowest to fastest.
 KNOWN = ("baseline", "avx2", "avx512")
-AUTOMATIC = ("avx2", "baseline")
+#: The first that is built and runs is chosen. avx512 by itself only on CPUs that have a later part of it too: the first
+#: CPUs with AVX-512 lower their clock for it.
+AUTOMATIC = {"avx512": ("avx512", "avx512vbmi2"), "avx2": ("avx2",), "baseline": ("baseline",)}
 
 
 def built() -> tuple[str, ...]:
@@ -26,7 +29,7 @@ def choose(wanted: str | None) -> str:
     """The instruction set to run: ``wanted`` if given (an error if it cannot run), else the best automatic one."""
     here = built()
     if not wanted:
-        return next(isa for isa in AUTOMATIC if isa in here and supports(isa))
+        return next(isa for isa, needed in AUTOMATIC.items() if isa in here and all(map(supports, needed)))
     if wanted not in KNOWN:
         raise ImportError(f"BYZADMM_ISA: expected one of {', '.join(KNOWN)}; got {wanted!r}")
     if not supports(wanted):

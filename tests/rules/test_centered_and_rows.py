@@ -55,3 +55,22 @@ def test_clip_keeps_short_rows_and_says_their_lengths() -> None:
     result, info = aggregate.clip(X, max_norm=2.5, return_info=True)
     np.testing.assert_allclose(result, [[1.5, 2.0], [0.1, 0.0]], rtol=1e-15)
     assert info.distances.tolist() == [5.0, 0.1]
+
+
+def test_mixing_of_rows_with_the_same_neighbors() -> None:
+    """Groups of rows that lie among each other: few sets of neighbors, each in many orders; also sums that overflow."""
+    for dtype in DTYPES:
+        X = np.random.default_rng(0).standard_normal((30, 33)).astype(dtype)
+        X[::3] += 30
+        X[1::7] -= 1e4
+        X[:, 5] = np.finfo(dtype).max * np.linspace(0.9, 1, 30)
+        X[:, 6] = X[:, 5] * np.where(np.arange(30) % 3 == 0, 1, -1)
+        for f in (1, 8, 14):
+            mixed, info = aggregate.nearest_neighbor_mixing(X, f=f, return_info=True)
+            sets = [tuple(sorted(nearest)) for nearest in info.selected.tolist()]
+            assert 1 < len(set(sets)) < 30
+            scale = np.abs(X).max(axis=0)
+            expected = np.stack([(X[list(one)] / scale).astype(np.float64).mean(axis=0) for one in sets])
+            np.testing.assert_allclose(mixed / scale, expected, rtol=0, atol=4 * float(np.finfo(dtype).eps))
+            for one, row in zip(sets, mixed, strict=True):
+                assert same_bits(row, mixed[sets.index(one)])

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "byzadmm/admm.hpp"
-#include "byzadmm/apply_rule.hpp"
 #include "byzadmm/arrivals.hpp"
 #include "byzadmm/attacks.hpp"
 #include "byzadmm/batches.hpp"
@@ -36,6 +35,8 @@
 #include "byzadmm/outputs.hpp"
 #include "byzadmm/parallel.hpp"
 #include "byzadmm/philox.hpp"
+#include "byzadmm/projections.hpp"
+#include "byzadmm/ranking.hpp"
 #include "byzadmm/regression.hpp"
 #include "byzadmm/rsa.hpp"
 #include "byzadmm/samples.hpp"

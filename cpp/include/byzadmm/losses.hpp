@@ -1,6 +1,7 @@
 // Where a worker's stochastic gradient comes from: a linear model on a batch of its samples, or a quadratic.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "byzadmm/batches.hpp"
@@ -42,6 +43,11 @@ class LinearLoss final : public Loss<T> {
   T scale_;
   std::vector<T> scratch_;
 };
+
+template <class F, class T>
+std::unique_ptr<Loss<T>> make_linear_loss(const SharedSamples<T, typename F::Target>& all) {
+  return std::make_unique<LinearLoss<T, F>>(all);
+}
 
 template <class T>
 using SoftmaxLoss = LinearLoss<T, Softmax>;

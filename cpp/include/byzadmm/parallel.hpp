@@ -93,10 +93,16 @@ struct Watched {
   bool stopping() const { return by && by->stopping(calling); }
 };
 
+#ifdef BYZADMM_BESIDE
+/// Kernels in a module beside another one have that one's, whoever of them calls whom; set before any of them runs.
+inline Watched& (*watched_there)() = nullptr;
+inline Watched& watched() { return watched_there(); }
+#else
 inline Watched& watched() {
   static thread_local Watched here;
   return here;
 }
+#endif
 
 /// For a task that takes long, between its parts: true if it is to return at once, whatever it has written.
 BYZ_NOINLINE inline bool stopping() { return watched().stopping(); }

@@ -58,7 +58,10 @@ BYZ_ALWAYS_INLINE void store(T* p, vec<T> v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+/// Ones for the first `count` lanes (0 <= count <= lanes).
+BYZ_ALWAYS_INLINE std::uint16_t first_lanes(index_t count) { return static_cast<std::uint16_t>((1u << count) - 1); }
+#elif defined(__AVX2__)
 /// All ones in the first `count` lanes (0 <= count <= lanes).
 template <class T>
 BYZ_ALWAYS_INLINE __m256i first_lanes(index_t count) {
@@ -74,7 +77,11 @@ BYZ_ALWAYS_INLINE __m256i first_lanes(index_t count) {
 /// The first `count` elements at p, `fill` in the other lanes; reads nothing past p + count.
 template <class T>
 BYZ_ALWAYS_INLINE vec<T> load_part(const T* p, index_t count, T fill = T(0)) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  const std::uint16_t mask = first_lanes(count);
+  if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_mask_loadu_ps((__m512)splat(fill), mask, p);
+  else return (vec<T>)_mm512_mask_loadu_pd((__m512d)splat(fill), static_cast<__mmask8>(mask), p);
+#elif defined(__AVX2__)
   const __m256i mask = first_lanes<T>(count);
   vec<T> v;
   if constexpr (sizeof(T) == 4) v = (vec<T>)_mm256_maskload_ps(p, mask);
@@ -137,6 +144,15 @@ BYZ_ALWAYS_INLINE vec<float> narrow_both(vec<double> low, vec<double> high) {
   return v;
 }
 
+#if defined(__AVX512F__)
+/// The first lanes<T> bytes, converted.
+template <class T>
+BYZ_ALWAYS_INLINE vec<T> from_bytes(__m128i bytes) {
+  if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+  else return (vec<T>)_mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(bytes));
+}
+#endif
+
 /// lanes<T> numbers of type X at p, converted.
 template <class T, class X>
 BYZ_ALWAYS_INLINE vec<T> load_as(const X* p) {
@@ -157,8 +173,7 @@ BYZ_ALWAYS_INLINE vec<T> load_as(const X* p) {
     __m128i bytes = _mm_cvtsi64_si128(word);
     if constexpr (lanes<T> == 16) bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
-    else return (vec<T>)_mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(bytes));
+    return from_bytes<T>(bytes);
 #elif defined(__AVX2__)
     if constexpr (sizeof(T) == 4) return (vec<T>)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
     else return (vec<T>)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(bytes));
@@ -186,6 +201,9 @@ BYZ_ALWAYS_INLINE void store_as(X* p, vec<double> v) {
 template <class T, class X>
 BYZ_ALWAYS_INLINE vec<T> load_part_as(const X* p, index_t count) {
   if constexpr (std::is_same_v<X, T>) return load_part(p, count);
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<X, std::uint8_t>) return from_bytes<T>(_mm_maskz_loadu_epi8(first_lanes(count), p));
+#endif
   T lane[lanes<T>] = {};
   for (index_t l = 0; l < count; ++l) lane[l] = static_cast<T>(p[l]);
   return load(lane);
@@ -198,7 +216,17 @@ BYZ_ALWAYS_INLINE std::uint64_t nonzero_blocks(const std::uint8_t* p, index_t co
   std::uint64_t zero = 0;
   if (all) return every;
   index_t b = 0;
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  for (constexpr index_t step = kBytes / lanes<T>; b + step <= count; b += step) {
+    const __m512i bytes = _mm512_loadu_si512(p + b * lanes<T>);
+    unsigned bits = _mm512_testn_epi64_mask(bytes, bytes);  // of eight bytes each
+    if constexpr (sizeof(T) == 4) {
+      bits &= bits >> 1;
+      bits = (bits & 1) | (bits >> 1 & 2) | (bits >> 2 & 4) | (bits >> 3 & 8);
+    }
+    zero |= static_cast<std::uint64_t>(bits) << b;
+  }
+#elif defined(__AVX2__)
   for (constexpr index_t step = kBytes / lanes<T>; b + step <= count; b += step) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + b * lanes<T>));
     int bits;
@@ -226,7 +254,10 @@ BYZ_ALWAYS_INLINE std::uint64_t nonzero_blocks(const std::uint8_t* p, index_t co
 
 template <class T>
 BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) _mm512_mask_storeu_ps(p, first_lanes(count), (__m512)v);
+  else _mm512_mask_storeu_pd(p, static_cast<__mmask8>(first_lanes(count)), (__m512d)v);
+#elif defined(__AVX2__)
   if constexpr (sizeof(T) == 4) _mm256_maskstore_ps(p, first_lanes<T>(count), (__m256)v);
   else _mm256_maskstore_pd(p, first_lanes<T>(count), (__m256d)v);
 #else
@@ -236,10 +267,13 @@ BYZ_ALWAYS_INLINE void store_part(T* p, vec<T> v, index_t count) {
 
 template <class V>
 BYZ_ALWAYS_INLINE V min(V a, V b) {
-#if defined(__AVX__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm512_min_ps((__m512)a, (__m512)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm512_min_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX__)
   if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm256_min_ps((__m256)a, (__m256)b);
   if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm256_min_pd((__m256d)a, (__m256d)b);
-#elif defined(__SSE2__) && !defined(__AVX512F__)
+#elif defined(__SSE2__)
   if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm_min_ps((__m128)a, (__m128)b);
   if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm_min_pd((__m128d)a, (__m128d)b);
 #endif
@@ -249,10 +283,13 @@ BYZ_ALWAYS_INLINE V min(V a, V b) {
 /// a > b ? a : b, likewise.
 template <class V>
 BYZ_ALWAYS_INLINE V max(V a, V b) {
-#if defined(__AVX__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm512_max_ps((__m512)a, (__m512)b);
+  if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX__)
   if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm256_max_ps((__m256)a, (__m256)b);
   if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm256_max_pd((__m256d)a, (__m256d)b);
-#elif defined(__SSE2__) && !defined(__AVX512F__)
+#elif defined(__SSE2__)
   if constexpr (std::is_same_v<V, vec<float>>) return (V)_mm_max_ps((__m128)a, (__m128)b);
   if constexpr (std::is_same_v<V, vec<double>>) return (V)_mm_max_pd((__m128d)a, (__m128d)b);
 #endif
@@ -279,9 +316,18 @@ BYZ_ALWAYS_INLINE vec<T> madd(vec<T> a, vec<T> b, vec<T> c) {
 /// Sum of the lanes, always halving: ((0+4)+(2+6)) + ((1+5)+(3+7)) for eight.
 template <class T>
 BYZ_ALWAYS_INLINE T sum_lanes(vec<T> v) {
-  T part[lanes<T>];
+#if defined(__AVX512F__)
+  constexpr int kParts = lanes<T> / 2;
+  T part[kParts];
+  if constexpr (sizeof(T) == 4)
+    _mm256_storeu_ps(part, _mm512_castps512_ps256((__m512)v) + _mm512_extractf32x8_ps((__m512)v, 1));
+  else _mm256_storeu_pd(part, _mm512_castpd512_pd256((__m512d)v) + _mm512_extractf64x4_pd((__m512d)v, 1));
+#else
+  constexpr int kParts = lanes<T>;
+  T part[kParts];
   store(part, v);
-  for (int half = lanes<T> / 2; half > 0; half /= 2)
+#endif
+  for (int half = kParts / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) part[l] += part[l + half];
   return part[0];
 }
@@ -297,10 +343,17 @@ BYZ_ALWAYS_INLINE vec<T> sqrt(vec<T> v) {
 /// out[i] = sum of the lanes of v[i], for four vectors at once.
 template <class T>
 BYZ_ALWAYS_INLINE void sum_lanes_of_four(const vec<T> (&v)[4], T* out) {
-#if defined(__AVX__) && !defined(__AVX512F__)
+#if defined(__AVX__)
   if constexpr (sizeof(T) == 4) {
+#if defined(__AVX512F__)
+    const auto half = [](vec<T> of) {
+      return _mm512_castps512_ps256((__m512)of) + _mm512_extractf32x8_ps((__m512)of, 1);
+    };
+#else
+    const auto half = [](vec<T> of) { return (__m256)of; };
+#endif
     const auto pairs = [](__m256 a, __m256 b) { return _mm256_unpacklo_ps(a, b) + _mm256_unpackhi_ps(a, b); };
-    const __m256 a = pairs((__m256)v[0], (__m256)v[1]), b = pairs((__m256)v[2], (__m256)v[3]);
+    const __m256 a = pairs(half(v[0]), half(v[1])), b = pairs(half(v[2]), half(v[3]));
     const __m256 sums = _mm256_shuffle_ps(a, b, 0x44) + _mm256_shuffle_ps(a, b, 0xEE);
     const __m128 total = _mm256_castps256_ps128(sums) + _mm256_extractf128_ps(sums, 1);
     std::memcpy(out, &total, sizeof total);
@@ -313,7 +366,9 @@ BYZ_ALWAYS_INLINE void sum_lanes_of_four(const vec<T> (&v)[4], T* out) {
 /// True if any lane of a comparison's result is set.
 template <class M>
 BYZ_ALWAYS_INLINE bool any(M mask) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
   return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
 #else
   std::uint64_t word[kBytes / 8], all = 0;

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
-
-from byzadmm.catalogue import LOSSES
-from byzadmm.study.held_back import SAMPLES
-from byzadmm.training.experiment import DEFAULTS
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 PICTURE = "byzadmm-run.png"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line without the usage."""
+    """A parser whose errors are one line without the usage; ``fill`` adds its options, when it is to parse."""
+
+    fill: Callable[[Parser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.fill is not None:
+            fill, self.fill = self.fill, None
+            fill(self)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message} (see {self.prog} --help)")
@@ -21,6 +26,10 @@ class Parser(argparse.ArgumentParser):
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Those of ``run`` and ``mpi run``."""
+    from byzadmm.catalogue import LOSSES
+    from byzadmm.study.held_back import SAMPLES
+    from byzadmm.training.experiment import DEFAULTS
+
     rho, batch_size, seed, dtype = (DEFAULTS[name] for name in ("rho", "batch_size", "seed", "dtype"))
     steps, share = DEFAULTS["local_steps"], DEFAULTS["participation"]
     parser.add_argument("settings", nargs="?", metavar="FILE.toml", help="a settings file, or a figure such as fig1a")
@@ -172,3 +181,25 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="only compare the settings with the best trials")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print JSON: the best trials, and where they are kept")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Those of ``data``."""
+    parser.add_argument("action", metavar="list|fetch|path")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="data set to fetch")
+    parser.add_argument("--data-dir", metavar="DIR", help="look here first")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_list(parser: argparse.ArgumentParser) -> None:
+    """Those of ``list``."""
+    from byzadmm.cli.lists import LISTS
+
+    parser.add_argument("what", metavar="|".join(LISTS))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_info(parser: argparse.ArgumentParser) -> None:
+    """Those of ``info``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--data-dir", metavar="DIR", help="look for data here first")

@@ -1,18 +1,17 @@
-"""The commands of ``byzadmm``, their help, and the functions that carry them out."""
+"""The commands of ``byzadmm``, their help, and the functions that carry them out.
+
+Of a command that is not given nothing is imported but its name and its line of help.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import byzadmm
 from byzadmm.cli import options
-from byzadmm.cli.lists import LISTS, data, info, show
-from byzadmm.cli.mpi import mpi_run
-from byzadmm.cli.reproduce import reproduce, settings, tune
-from byzadmm.cli.run import run
-from byzadmm.engines.mpi._launch import EXAMPLE as MPIRUN
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -29,10 +28,9 @@ def make_parser() -> options.Parser:
     parser.add_argument("--version", action="version", version=f"byzadmm {byzadmm.__version__}")
     parser.set_defaults(run=lambda args: _help(parser), json=False)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    made = _command(
+    _command(
         commands,
         "run",
-        run,
         "train under attack, compare algorithms, draw the curves",
         "byzadmm run",
         "byzadmm run --algorithm admm median --attack gaussian:std=50 -q 6",
@@ -42,93 +40,111 @@ def make_parser() -> options.Parser:
         "byzadmm run --partition dirichlet:0.3 --json",
         "byzadmm run --delays stragglers:0.2,10 --algorithm admm async-admm",
         "byzadmm run --graph ring:k=2 --algorithm dadmm --attack isolation",
+        run="run.run",
+        fill=_fill_run,
     )
-    options.add_run(made)
-    options.add_many(made)
-    made = _command(
+    _command(
         commands,
         "reproduce",
-        reproduce,
         "the paper's figures and the table of its claims",
         "byzadmm reproduce fig1a fig2a",
         "byzadmm reproduce all --seeds 3 --out figures",
         "byzadmm reproduce peng ios",
         "byzadmm reproduce my.toml --quick",
+        run="reproduce.reproduce",
+        fill=options.add_reproduce,
     )
-    options.add_reproduce(made)
-    made = _command(
+    _command(
         commands,
         "tune",
-        tune,
         "search step sizes for a figure on a validation split",
         "byzadmm tune fig2a --budget 16",
         "byzadmm tune fig2a --blind",
         "byzadmm tune my.toml --algorithms rsa median",
         "byzadmm tune fig2a --check",
+        run="reproduce.tune",
+        fill=options.add_tune,
     )
-    options.add_tune(made)
-    made = _command(
+    _command(
         commands,
         "settings",
-        settings,
         "print a commented settings file: a figure's, or one to start from",
         "byzadmm settings > my.toml",
         "byzadmm settings fig2a > my.toml",
         more="Change what you like, then:\n  byzadmm run my.toml          each algorithm once\n"
         "  byzadmm reproduce my.toml    with several seeds; pictures and numbers\n"
         "  byzadmm tune my.toml         search step sizes\n\ndocs/settings.md has every key.",
+        run="reproduce.settings",
+        fill=options.add_settings,
     )
-    options.add_settings(made)
-    made = _command(
+    _command(
         commands,
         "data",
-        data,
         "list the data sets, fetch one, show where files are looked for",
         "byzadmm data list",
         "byzadmm data fetch mnist",
         "byzadmm data path",
+        run="lists.data",
+        fill=options.add_data,
     )
-    made.add_argument("action", metavar="list|fetch|path")
-    made.add_argument("name", nargs="?", metavar="NAME", help="data set to fetch")
-    made.add_argument("--data-dir", metavar="DIR", help="look here first")
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made = _command(
+    _command(
         commands,
         "list",
-        show,
         "names of algorithms, attacks, rules, delays, graphs or figures",
         "byzadmm list attacks",
         "byzadmm list rules --json",
+        run="lists.show",
+        fill=options.add_list,
     )
-    made.add_argument("what", metavar="|".join(LISTS))
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made = _command(commands, "info", info, "version, instruction set, threads, data and extras", "byzadmm info --json")
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--data-dir", metavar="DIR", help="look for data here first")
-    lines = (MPIRUN, "srun --mpi=pmix -n 21 byzadmm mpi run my.toml --checkpoint states")
-    mpi = _command(
+    _command(
         commands,
-        "mpi",
-        lambda args: _help(mpi),
-        "the same with the workers in other processes and on other machines",
-        *lines,
+        "info",
+        "version, instruction set, threads, data and extras",
+        "byzadmm info --json",
+        run="lists.info",
+        fill=options.add_info,
     )
-    made = _command(
-        mpi.add_subparsers(metavar="run", title="commands"),
-        "run",
-        mpi_run,
-        "train under attack; rank 0 is the master, the workers are divided among the other ranks",
-        *lines,
-    )
-    options.add_run(made)
-    options.add_mpi(made)
+    _command(commands, "mpi", "the same with the workers in other processes and on other machines", fill=_fill_mpi)
     return parser
 
 
+def _fill_run(parser: options.Parser) -> None:
+    options.add_run(parser)
+    options.add_many(parser)
+
+
+def _fill_mpi(parser: options.Parser) -> None:
+    from byzadmm.engines.mpi._launch import EXAMPLE
+
+    lines = (EXAMPLE, "srun --mpi=pmix -n 21 byzadmm mpi run my.toml --checkpoint states")
+    parser.epilog = _examples(*lines)
+    parser.set_defaults(run=lambda args: _help(parser))
+    _command(
+        parser.add_subparsers(metavar="run", title="commands"),
+        "run",
+        "train under attack; rank 0 is the master, the workers are divided among the other ranks",
+        *lines,
+        run="mpi.mpi_run",
+        fill=_fill_mpi_run,
+    )
+
+
+def _fill_mpi_run(parser: options.Parser) -> None:
+    options.add_run(parser)
+    options.add_mpi(parser)
+
+
 def _command(
-    commands: Any, name: str, run: Command, text: str, *examples: str, more: str = ""
-) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(
+    commands: Any,
+    name: str,
+    text: str,
+    *examples: str,
+    more: str = "",
+    run: str = "",
+    fill: Callable[[options.Parser], None],
+) -> None:
+    """Add a command: ``run`` is a module of this package and a function there, ``fill`` adds the options."""
+    made: options.Parser = commands.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
@@ -136,8 +152,14 @@ def _command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.set_defaults(run=run)
-    return made
+    made.fill = fill
+    made.set_defaults(run=lambda args: _function(run)(args))
+
+
+def _function(place: str) -> Command:
+    module, _, name = place.partition(".")
+    found: Command = getattr(import_module(f"byzadmm.cli.{module}"), name)
+    return found
 
 
 def _examples(*lines: str) -> str:
