@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import byzadmm
-from byzadmm import aggregate, asynchronous, catalogue, filters, redundancy
+from byzadmm import aggregate, asynchronous, catalogue, decentralized, filters, losses, redundancy
 from byzadmm.aggregators import Bucketing, Chain, GeometricMedian
 
 #: The bibliography of the paper.
@@ -38,8 +38,9 @@ def test_code_and_tests_that_the_table_names_exist(root: Path) -> None:
             assert (root / "python" / "byzadmm" / path).is_file(), system
         (path,) = re.findall(r"`([\w/]+\.py)`", test)
         assert (root / "tests" / path).is_file(), system
-        names = re.findall(r"`(?:filters\.|redundancy\.)?(\w+)", here)
-        known = {*dir(byzadmm), *filters.REGISTRY.values(), *dir(filters), *dir(redundancy), *dir(asynchronous)}
+        names = re.findall(r"`(?:filters\.|losses\.|redundancy\.)?(\w+)", here)
+        modules = (byzadmm, filters, redundancy, asynchronous, decentralized, losses)
+        known = {*filters.REGISTRY.values(), *(name for module in modules for name in dir(module))}
         assert [name for name in names if name not in known] == [], system
 
 
