@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Modules with a function ``rows()``, in the order of the table.
 ROWS = ["rows_kernels", "rows_regression", "rows_training", "rows_rules", "rows_filters", "rows_redundancy"]
-ROWS += ["rows_asynchronous", "rows_torch", "rows_peers"]
+ROWS += ["rows_asynchronous", "rows_torch"]
 
 # The baselines run on one thread; a BLAS reads this when NumPy is imported, so nothing above imports it.
 ONE_THREAD = ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"]
