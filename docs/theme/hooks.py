@@ -7,8 +7,7 @@ from typing import Any
 
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):<code>~?")
 _TICKS = re.compile(r"(<code>[^<\n]*?)``([^`<\n]*)``")
-
-_EMPTY = re.compile(r"–\s*<div class=\"doc-md-description\">\s*</div>")
+_EMPTY = re.compile(r'\u2013\s*<div class="doc-md-description">\s*</div>')  # a dash before it
 
 
 def on_page_content(html: str, **_: Any) -> str:
