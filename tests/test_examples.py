@@ -17,6 +17,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 #: Example -> the row of its table, the least and the largest number in it, and the files it writes.
 EXPECTED: dict[str, list[tuple[str, float, float]]] = {
     "choosing": [("Ideal SGD", 0.9, 1.0), ("nnm+trimmed-mean", 0.9, 1.0)],
+    "decentralized": [("Ideal SGD", 0.9, 1.0), ("DADMM", 0.85, 1.0), ("IOS", 0.9, 1.0)],
     "federated": [("ideal", 0.92, 1.0), ("geometric median", 0.9, 1.0)],
     "flower_server": [("fedavg", 0.0, 0.2), ("trimmed-mean", 0.85, 1.0)],
     "own_algorithm": [("sign flip", 0.8, 1.0)],
@@ -28,6 +29,7 @@ EXPECTED: dict[str, list[tuple[str, float, float]]] = {
     "torch_cnn": [("Ideal SGD", 0.5, 1.0), ("NNM + trimmed mean", 0.5, 1.0)],
 }
 FILES = {
+    "decentralized": ["decentralized.png", "graph.png"],
     "federated": ["federated.png"],
     "own_attack": ["own_attack.html", "own_attack.png"],
     "own_rule": ["own_rule.png"],

@@ -95,3 +95,30 @@ def test_the_page_of_the_reproduction_has_the_words_of_the_package() -> None:
     assert "{{" not in page
     assert (ROOT / "docs" / "reproduction.png").exists()
     assert set(re.findall(r"^### (\S+): ", page, re.MULTILINE)) == {*PAPER, *VARIANTS}
+
+
+def test_the_gallery_has_every_picture_and_every_example() -> None:
+    gallery = (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    shown = set(re.findall(r"^!\[.+?\]\((.+?)\)$", gallery, re.MULTILINE))
+    assert shown == {path.name for kind in ("png", "svg") for path in (ROOT / "docs").glob(f"*.{kind}")}
+    listed = set(re.findall(r"^\| `(.+?)` \|", gallery, re.MULTILINE))
+    files = {path.name for path in (ROOT / "examples").iterdir() if path.is_file()}
+    assert files <= listed, "docs/gallery.md: a script of examples/ is missing"
+
+
+def test_files_that_pages_name_or_show_are_there() -> None:
+    known = {
+        path.name
+        for folder in ("cpp", "docs", "examples", "python", "tests", "benchmarks")
+        for path in ROOT.joinpath(folder).rglob("*.*")
+    }
+    yours = {"my_attack.py", "FILE.py"}
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.joinpath("docs").glob("*.md")]:
+        named = re.findall(r"`(?:[\w/]+/)?(\w+\.(?:cpp|hpp|py|sbatch|svg|toml))`", page.read_text("utf-8"))
+        assert [name for name in named if name not in known | yours | {"my.toml", "pyproject.toml"}] == [], page.name
+    assert (ROOT / "examples" / "mpi.sbatch").read_text("utf-8") in (ROOT / "docs" / "cluster.md").read_text("utf-8")
+
+
+def test_the_pages_of_the_site_are_in_its_navigation() -> None:
+    listed = set(re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    assert listed == {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import byzadmm
-from byzadmm import aggregate, asynchronous, catalogue, filters, redundancy
+from byzadmm import aggregate, asynchronous, catalogue, decentralized, filters, losses, redundancy
 from byzadmm.aggregators import Bucketing, Chain, GeometricMedian
 
 #: The bibliography of the paper.
@@ -29,17 +29,18 @@ def test_every_work_that_the_paper_cites_has_its_place(root: Path) -> None:
 
 def test_code_and_tests_that_the_table_names_exist(root: Path) -> None:
     page = (root / "docs" / "field.md").read_text("utf-8")
-    with_master = page.partition("## Under attack")[0]
-    rows = [line.split("|")[1:-1] for line in with_master.splitlines() if line.startswith("|")][2:]
+    tables = page.partition("## Under attack")[0] + page.partition("## Without a master")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in tables.splitlines() if line.startswith("|")][2:]
     rows = [row for row in rows if row[0].strip("- ") not in ("", "system")]
-    assert len(rows) == 28
+    assert len(rows) == 35
     for system, _, _, here, _, _, code, test in rows:
         for path in re.findall(r"`([\w/]+\.py)`", code):
             assert (root / "python" / "byzadmm" / path).is_file(), system
         (path,) = re.findall(r"`([\w/]+\.py)`", test)
         assert (root / "tests" / path).is_file(), system
-        names = re.findall(r"`(?:filters\.|redundancy\.)?(\w+)", here)
-        known = {*dir(byzadmm), *filters.REGISTRY.values(), *dir(filters), *dir(redundancy), *dir(asynchronous)}
+        names = re.findall(r"`(?:filters\.|losses\.|redundancy\.)?(\w+)", here)
+        modules = (byzadmm, filters, redundancy, asynchronous, decentralized, losses)
+        known = {*filters.REGISTRY.values(), *(name for module in modules for name in dir(module))}
         assert [name for name in names if name not in known] == [], system
 
 

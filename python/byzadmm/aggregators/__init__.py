@@ -30,7 +30,7 @@ __all__ = ["PRE_AGGREGATORS", "RULES", "Aggregator", "Chain", "make", "reach"]
 for _name in _RULES:
     _kind = add(_name)
     globals()[_kind.__name__] = _kind
-    __all__ += [_kind.__name__]
+    __all__.append(_kind.__name__)
 
 if TYPE_CHECKING:
 

@@ -35,8 +35,8 @@ class AsyncRSA(Barrier):
 
     Parameters
     ----------
-    lam, step, or master_step and worker_step
-        As in :class:`byzadmm.RSA`; the master's steps go by updates, a worker's by its jobs.
+    lam, step, master_step, worker_step
+        As in :class:`byzadmm.RSA`, one step or two; the master's steps go by updates, a worker's by its jobs.
     barrier, max_delay
         As in :class:`AsyncADMM`.
     memory : bool
