@@ -86,7 +86,8 @@ BYZ_ALWAYS_INLINE void outputs_block(const T* const* x, const LinearModel<T>& mo
 /// Classes outermost, so that a block of W stays in L1. Meanwhile the rows of the next tile are on their way.
 template <class T>
 BYZ_NOINLINE void outputs(const T* const* x, index_t count, const LinearModel<T>& model, T* z, RowsAhead<T> next) {
-  const index_t blocks = (model.outputs + kBlockOutputs - 1) / kBlockOutputs * ((count + kBlockSamples - 1) / kBlockSamples);
+  const index_t blocks =
+      (model.outputs + kBlockOutputs - 1) / kBlockOutputs * ((count + kBlockSamples - 1) / kBlockSamples);
   const index_t rows = (kBatchTile + blocks - 1) / blocks;
   for_output_blocks<kBlockOutputs>(model.outputs, [&](auto block, index_t k) {
     for (index_t s = 0; s < count; s += kBlockSamples) {
@@ -216,8 +217,8 @@ BYZ_NOINLINE void linear_gradient(const LinearModel<T>& shape, const T* w, const
     model.w = w + i * size;
     const std::int64_t* mine = idx ? idx + i * B : nullptr;
     linear_gradient_one<F>(
-        model, samples, mine, idx && i + 1 < m ? mine + B : nullptr,
-        [=](index_t b) { return y[mine ? mine[b] : b]; }, B, g + i * size, buffer.get() + slot * scratch);
+        model, samples, mine, idx && i + 1 < m ? mine + B : nullptr, [=](index_t b) { return y[mine ? mine[b] : b]; },
+        B, g + i * size, buffer.get() + slot * scratch);
   });
 }
 

@@ -77,7 +77,8 @@ class RowsAhead {
       : samples_(samples), at_(idx), end_(idx ? idx + count : nullptr) {}
 
   void ask(index_t rows) {
-    for (; rows > 0 && at_ != end_; --rows) prefetch_row(samples_.row(static_cast<index_t>(*at_++)), samples_.row_bytes);
+    for (; rows > 0 && at_ != end_; --rows)
+      prefetch_row(samples_.row(static_cast<index_t>(*at_++)), samples_.row_bytes);
   }
 
  private:
