@@ -130,10 +130,10 @@ BYZ_ALWAYS_INLINE void horner(const Singles& w, const float (&c)[9], Singles& y,
   }
 }
 
-/// w_i = -log x_i - 5/2 for normal positive x, to some 1e-7: exponent and a polynomial of the mantissa in [1/sqrt 2,
-/// sqrt 2).
+/// x <- log x for normal positive x (about 1 unit in the last place): exponent and a polynomial of the mantissa in
+/// [1/sqrt 2, sqrt 2).
 template <class Between>
-BYZ_ALWAYS_INLINE void minus_log(const Singles& x, Singles& w, Between between) {
+BYZ_ALWAYS_INLINE void log_single(Singles& x, Between between) {
   using V = simd::vec<float>;
   using M = simd::vec<std::int32_t>;
   constexpr float kMantissa[9] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
@@ -147,9 +147,8 @@ BYZ_ALWAYS_INLINE void minus_log(const Singles& x, Singles& w, Between between) 
   }
   horner(m, kMantissa, y, between);
   for (int i = 0; i < kInStep; ++i) {
-    const V half = simd::madd<float>(y[i], m[i], simd::splat(-0.5f));
-    const V log = simd::madd<float>(half, m[i] * m[i], m[i]);
-    w[i] = simd::madd<float>(exponent[i], simd::splat(-0.693147180559945f), simd::splat(-2.5f)) - log;
+    const V m2 = m[i] * m[i];
+    x[i] = exponent[i] * 0.693147180559945f + (m[i] + (y[i] * m2 * m[i] - 0.5f * m2));
   }
 }
 
@@ -165,25 +164,24 @@ BYZ_ALWAYS_INLINE void normal_quantile(const Halves& half, Singles& z, Between b
                                 -0.00125372503f, -0.00417768164f, 0.246640727f,    1.50140941f};
   constexpr float kTail[9] = {-0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
                               -0.0076224613f,   0.00943887047f,  1.00167406f,    2.83297682f};
-  Singles p, w, y;
+  Singles p, w, shifted, y;
   for (int i = 0; i < kInStep; ++i) {
-    const V k = __builtin_convertvector(half[i] & 0x7fffffff, V);
-    p[i] = simd::madd<float>(k, simd::splat(0x1p-32f), simd::splat(0x1p-33f));
-    const V four = 4.0f * p[i];
-    z[i] = simd::madd<float>(-four, p[i], four);
+    p[i] = (__builtin_convertvector(half[i] & 0x7fffffff, V) + 0.5f) * 0x1p-32f;
+    w[i] = 4.0f * p[i] * (1.0f - p[i]);
   }
-  minus_log(z, w, between);
-  horner(w, kCentre, y, [=](int term) BYZ_LAMBDA_INLINE { between(8 + term); });
+  log_single(w, between);
+  for (int i = 0; i < kInStep; ++i) shifted[i] = (w[i] = -w[i]) - 2.5f;
+  horner(shifted, kCentre, y, [=](int term) BYZ_LAMBDA_INLINE { between(8 + term); });
   M far{};
-  for (int i = 0; i < kInStep; ++i) far |= w[i] >= 2.5f;
+  for (int i = 0; i < kInStep; ++i) far |= w[i] >= 5.0f;
   if (simd::any(far)) {  // one time in ten
-    Singles shifted, tail;
-    for (int i = 0; i < kInStep; ++i) shifted[i] = simd::sqrt<float>(simd::max(w[i] + 2.5f, V{})) - 3.0f;
+    Singles tail;
+    for (int i = 0; i < kInStep; ++i) shifted[i] = simd::sqrt<float>(simd::max(w[i], V{})) - 3.0f;
     horner(shifted, kTail, tail, [](int) {});
-    for (int i = 0; i < kInStep; ++i) y[i] = w[i] >= 2.5f ? tail[i] : y[i];
+    for (int i = 0; i < kInStep; ++i) y[i] = w[i] >= 5.0f ? tail[i] : y[i];
   }
   for (int i = 0; i < kInStep; ++i) {
-    const V size = 1.41421356f * y[i] * simd::madd<float>(p[i], simd::splat(-2.0f), simd::splat(1.0f));
+    const V size = 1.41421356f * y[i] * (1.0f - 2.0f * p[i]);
     z[i] = (V)((M)size ^ (half[i] & static_cast<std::int32_t>(0x80000000u)));
   }
 }

@@ -147,7 +147,7 @@ class History:
 
 
 def _distances(rows: Array | Sequence[Array], chosen: Sequence[int], center: Array) -> list[float]:
-    """Euclidean distances of the chosen rows from ``center``, in double: one after the other, not a copy of them all."""
+    """Euclidean distances of the chosen rows from ``center``, in double: row by row, not a copy of them all."""
     center = center.astype(np.float64, copy=False)
     apart = np.empty_like(center)
     distances = []
