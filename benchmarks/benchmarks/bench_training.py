@@ -1,11 +1,18 @@
-"""Fifty iterations of each algorithm on the digits under attack; the error is that of float32 against float64."""
+"""Training: each algorithm on the digits under attack, and single iterations at the sizes of MNIST and COVERTYPE.
+
+The error is that of float32 against float64.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from byzadmm import ADMM, RSA, SGD, attacks, datasets, partition, simulate, steps
 from byzadmm.algorithms import Algorithm
+from byzadmm.training.experiment import Experiment
+from byzadmm.training.run import local
 
 from .common import Benchmark
 
@@ -50,3 +57,37 @@ class Training(Benchmark):
         }
         self.call = lambda: simulate(**settings).x0
         self.exact = lambda: simulate(**settings, dtype="float64").x0
+
+
+class Iterations:
+    """Ten iterations of ADMM in the native loop, and the evaluation that follows."""
+
+    timeout = 120.0
+    param_names = ("data", "attack", "threads")
+    params = (["mnist", "covtype"], ["sign_flip", "zero", "gaussian"], [1, 2])
+
+    def setup(self, data: str, attack: str, threads: int) -> None:
+        rng = np.random.default_rng(0)
+        if data == "mnist":
+            x, classes = rng.integers(0, 256, (60_000, 784), np.uint8), 10
+        else:
+            x, classes = rng.standard_normal((465_264, 54), np.float32), 7
+        y = rng.integers(0, classes, len(x))
+        run = Experiment(
+            datasets.from_arrays(x, y, x[:10_000], y[:10_000], n_classes=classes, name=data),
+            partition.iid(y, 20, seed=0),
+            algorithm=ALGORITHMS["admm"],
+            attack={"sign_flip": attacks.SignFlip(), "zero": attacks.Zero(), "gaussian": attacks.Gaussian()}[attack],
+            n_byzantine=8,
+            threads=threads,
+        )
+        self.state, self.advance = local(run)
+        self.run = run
+        self.k = 1
+
+    def time_call(self, *_: Any) -> None:
+        self.advance(self.state, self.k, 10)
+        self.k += 10
+
+    def time_evaluation(self, *_: Any) -> None:
+        self.run.history().evaluate(self.k, self.state)

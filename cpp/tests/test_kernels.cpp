@@ -188,7 +188,7 @@ void test_steps() {
 void test_philox() {
   // The published known-answer vector of Philox4x64-10 with key and counter zero.
   std::uint64_t word[4];
-  byzadmm::philox_block({0, 0, 0, 0}, 0, word);
+  byzadmm::PhiloxBlocks({0, 0, 0, 0}).block(0, word);
   const std::uint64_t known[4] = {0x16554d9eca36314cu, 0xdb20fe9d672d0fdcu, 0xd7e772cee186176bu, 0x7e68b68aec7ba23bu};
   for (int i = 0; i < 4; ++i) check(word[i] == known[i], "philox known word " + std::to_string(i));
 
@@ -197,7 +197,7 @@ void test_philox() {
     byzadmm::philox_integers({7, 1, 2, 3}, 10, whole.get(), size);
     bool ok = true;
     for (index_t e = 0; e < size; ++e) {
-      byzadmm::philox_block({7, 1, 2, 3}, static_cast<std::uint64_t>(e / 4), word);
+      byzadmm::PhiloxBlocks({7, 1, 2, 3}).block(static_cast<std::uint64_t>(e / 4), word);
       const auto share = static_cast<long double>(word[e % 4]) / 18446744073709551616.0L;
       ok = ok && whole[e] == static_cast<std::int64_t>(share * 10);
     }
@@ -209,12 +209,12 @@ void test_philox() {
     ok = true;
     // Phi(z) is the probability that the word named: the inverse is checked by the error function.
     for (index_t e = 0; e < size; ++e) {
-      byzadmm::philox_block({7, 1, 2, 3}, static_cast<std::uint64_t>(e / 4), word);
+      byzadmm::PhiloxBlocks({7, 1, 2, 3}).block(static_cast<std::uint64_t>(e / 4), word);
       const std::uint64_t w = word[e % 4];
       const double p = (static_cast<double>((w & 0x7fffffffffffffffu) >> 11) + 0.5) * 0x1p-53;
       const double tail = 0.5 * std::erfc(std::abs(wide[e]) / 2 / std::sqrt(2.0));
       ok = ok && close(tail, p, 1e-14) && std::signbit(wide[e]) == (w >> 63 != 0);
-      byzadmm::philox_block({7, 1, 2, 3}, static_cast<std::uint64_t>(e / 8), word);
+      byzadmm::PhiloxBlocks({7, 1, 2, 3}).block(static_cast<std::uint64_t>(e / 8), word);
       const auto half = static_cast<std::uint32_t>(word[e % 8 / 2] >> (e % 2 ? 32 : 0));
       const double q = (static_cast<double>(half & 0x7fffffffu) + 0.5) * 0x1p-32;
       const double tail_single = 0.5 * std::erfc(std::abs(static_cast<double>(single[e])) / 2 / std::sqrt(2.0));

@@ -49,10 +49,12 @@ inline void inner_product_row(Rows<T> regular, double eps, T* out) {
 }  // namespace detail
 
 /// Messages of index k of the Byzantine workers byzantine[0..q).  honest: (m, d), everybody's honest messages; regular:
-/// those of the regular workers; x0: (d); out: (q, d), distinct from the others.
-template <class T>
+/// those of the regular workers; x0: (d); out: (q, d), distinct from the others.  then(s) is called by the thread that
+/// wrote row s, which it finds in its cache.
+template <class T, class Then>
 BYZ_NOINLINE void attack_messages(const Attack& attack, Rows<T> honest, Rows<T> regular, const index_t* byzantine,
-                                  index_t q, const T* x0, std::int64_t k, std::uint64_t seed, T* out, int threads) {
+                                  index_t q, const T* x0, std::int64_t k, std::uint64_t seed, T* out, int threads,
+                                  Then&& then) {
   const index_t d = honest.d;
   const T sign = static_cast<T>(k % 2 == 0 ? 1 : -1);
   const auto value = static_cast<T>(attack.value);
@@ -61,6 +63,7 @@ BYZ_NOINLINE void attack_messages(const Attack& attack, Rows<T> honest, Rows<T> 
     if (attack.kind == AttackKind::alie) detail::alie_row(regular, attack.value, out);
     else detail::inner_product_row(regular, attack.value, out);
     for (index_t s = 1; s < q; ++s) std::memcpy(out + s * d, out, static_cast<std::size_t>(d) * sizeof(T));
+    for_tasks(q, threads, [&](index_t s, int) { then(s); });
     return;
   }
   for_tasks(q, threads, [&](index_t s, int) {
@@ -95,7 +98,14 @@ BYZ_NOINLINE void attack_messages(const Attack& attack, Rows<T> honest, Rows<T> 
         break;
       default: std::memcpy(to, own, static_cast<std::size_t>(d) * sizeof(T)); break;
     }
+    then(s);
   });
+}
+
+template <class T>
+void attack_messages(const Attack& attack, Rows<T> honest, Rows<T> regular, const index_t* byzantine, index_t q,
+                     const T* x0, std::int64_t k, std::uint64_t seed, T* out, int threads) {
+  attack_messages(attack, honest, regular, byzantine, q, x0, k, seed, out, threads, [](index_t) {});
 }
 
 }  // namespace byzadmm

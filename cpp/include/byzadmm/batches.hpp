@@ -11,8 +11,8 @@ namespace byzadmm {
 /// The batches of all workers.
 ///
 /// A batch is a few hundred random places in a large file, so the cost is waiting for memory. A thread therefore works
-/// on three batches at once: it draws one and asks for its entries, finds the rows of the next and asks for those, and
-/// computes with the third, whose rows have arrived.
+/// on three batches at once: it draws one and asks for its entries, finds the rows of the next, which the gradient asks
+/// for as it goes, and computes with the third, whose rows have arrived.
 template <class T, class Target>
 class Batches {
   struct Turn {
@@ -26,6 +26,7 @@ class Batches {
     Turn turn;
     std::vector<std::int64_t> row;
     std::vector<Target> target;
+    const std::int64_t* next = nullptr;  // the rows that this thread most likely takes after these
   };
 
   explicit Batches(const SharedSamples<T, Target>& all)
@@ -64,6 +65,7 @@ class Batches {
     if (lane.found[1].turn != now) find(lane, now);
     std::swap(lane.found[0], lane.found[1]);
     const Turn next = lane.after(now);
+    lane.found[0].next = next.worker < workers_ ? lane.found[1].row.data() : nullptr;
     if (next.worker < workers_) {
       find(lane, next);
       if (const Turn later = lane.after(next); later.worker < workers_) draw(lane, later);
@@ -111,7 +113,7 @@ class Batches {
     lane.drawn = turn;
   }
 
-  /// found[1] = the batch of a turn, its rows asked for.
+  /// found[1] = the batch of a turn.
   void find(Lane& lane, const Turn& turn) const {
     if (lane.drawn != turn) draw(lane, turn);
     Batch& batch = lane.found[1];
@@ -121,7 +123,6 @@ class Batches {
       batch.target[b] = entry.target;
     }
     batch.turn = turn;
-    detail::prefetch_rows(samples_, batch.row.data(), size_ < kBatchTile ? size_ : kBatchTile);
   }
 
   SamplesAs<T> samples_;

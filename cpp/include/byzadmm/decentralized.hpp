@@ -126,7 +126,7 @@ BYZ_NOINLINE void sign_pulls(const T* x, Heard<T> heard, double lam, double* pul
     const T* row[4];
     index_t count = 0;
     const auto add = [&] {
-      detail::for_vectors<T>(0, width, [=, &acc](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
+      simd::for_vectors<T>(0, width, [=, &acc](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
         const simd::vec<T> at = load(w + j);
         simd::vec<T> sum = load(acc + j);
         if (count == 4)

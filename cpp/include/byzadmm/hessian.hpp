@@ -37,8 +37,9 @@ BYZ_NOINLINE void hessian_product_of_part(const LinearModel<T>& model, const T* 
   for (index_t at = lo; at < hi && !stopping(); at += kBatchTile) {
     const index_t count = hi - at < kBatchTile ? hi - at : kBatchTile;
     const T* const* x = tile.gather(idx ? idx + at : nullptr, at, count);
-    outputs(x, count, model, z);
-    outputs(x, count, along, u);
+    const RowsAhead<T> next(samples, idx ? idx + at + count : nullptr, std::min(hi - at - count, kBatchTile));
+    outputs(x, count, model, z, next);
+    outputs(x, count, along, u, RowsAhead<T>(samples, nullptr, 0));
     F::curvature(z, u, count, K);
     add_outer_products(model, x, count, share, u, out, at == lo);
   }

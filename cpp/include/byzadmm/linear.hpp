@@ -14,6 +14,7 @@
 //   curvature(z, u, count, K)             u[k][s] <- (d2F/dz2 u)_k for s < count, 0 for the others (hessian.hpp)
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -82,11 +83,17 @@ BYZ_ALWAYS_INLINE void outputs_block(const T* const* x, const LinearModel<T>& mo
 }
 
 /// z: (K, kBatchTile) outputs of the samples x[0..count), which is followed by copies of the last up to a whole block.
-/// Classes outermost, so that a block of W stays in L1.
+/// Classes outermost, so that a block of W stays in L1. Meanwhile the rows of the next tile are on their way.
 template <class T>
-BYZ_NOINLINE void outputs(const T* const* x, index_t count, const LinearModel<T>& model, T* z) {
+BYZ_NOINLINE void outputs(const T* const* x, index_t count, const LinearModel<T>& model, T* z, RowsAhead<T> next) {
+  const index_t blocks =
+      (model.outputs + kBlockOutputs - 1) / kBlockOutputs * ((count + kBlockSamples - 1) / kBlockSamples);
+  const index_t rows = (kBatchTile + blocks - 1) / blocks;
   for_output_blocks<kBlockOutputs>(model.outputs, [&](auto block, index_t k) {
-    for (index_t s = 0; s < count; s += kBlockSamples) outputs_block<T, decltype(block)::value>(x + s, model, k, z + s);
+    for (index_t s = 0; s < count; s += kBlockSamples) {
+      next.ask(rows);
+      outputs_block<T, decltype(block)::value>(x + s, model, k, z + s);
+    }
   });
 }
 
@@ -176,18 +183,21 @@ index_t linear_scratch(const SamplesAs<T>& samples, index_t outputs) {
 }
 
 /// One worker: g = (1/B) sum_b dF/dz(W x_b, target(b)) (scale x_b, 1)^T.  g: (K, stride), distinct from the model.
-/// idx: (B) rows of the samples, or nullptr for rows 0..B-1.
+/// idx: (B) rows of the samples, or nullptr for rows 0..B-1; next: (B) those that are most likely taken after them, or
+/// nullptr.
 template <class F, class T, class Target>
 BYZ_NOINLINE void linear_gradient_one(const LinearModel<T>& model, const SamplesAs<T>& samples, const std::int64_t* idx,
-                                      Target target, index_t B, T* g, T* scratch) {
+                                      const std::int64_t* next, Target target, index_t B, T* g, T* scratch) {
   const index_t K = model.outputs;
   T* z = detail::line_start(scratch);
   detail::BatchTile<T> tile(samples, z + kBatchTile * K);
   const T share = T(1) / static_cast<T>(B);
   for (index_t lo = 0; lo < B && !stopping(); lo += kBatchTile) {
-    const index_t count = B - lo < kBatchTile ? B - lo : kBatchTile;
+    const index_t hi = lo + kBatchTile < B ? lo + kBatchTile : B, count = hi - lo;
     const T* const* x = tile.gather(idx ? idx + lo : nullptr, lo, count);
-    detail::outputs(x, count, model, z);
+    const bool last = hi == B;
+    const std::int64_t* ahead = last ? next : idx ? idx + hi : nullptr;
+    detail::outputs(x, count, model, z, {samples, ahead, std::min(last ? B : B - hi, kBatchTile)});
     F::residuals(z, count, K, [&](index_t s) { return target(lo + s); });
     detail::add_outer_products(model, x, count, share, z, g, lo == 0);
   }
@@ -206,11 +216,9 @@ BYZ_NOINLINE void linear_gradient(const LinearModel<T>& shape, const T* w, const
     LinearModel<T> model = shape;
     model.w = w + i * size;
     const std::int64_t* mine = idx ? idx + i * B : nullptr;
-    // The rows of the worker that this thread most likely takes next are on their way while this one is computed.
-    if (idx && i + 1 < m) detail::prefetch_rows(samples, mine + B, B < kBatchTile ? B : kBatchTile);
     linear_gradient_one<F>(
-        model, samples, mine, [=](index_t b) { return y[mine ? mine[b] : b]; }, B, g + i * size,
-        buffer.get() + slot * scratch);
+        model, samples, mine, idx && i + 1 < m ? mine + B : nullptr, [=](index_t b) { return y[mine ? mine[b] : b]; },
+        B, g + i * size, buffer.get() + slot * scratch);
   });
 }
 

@@ -32,7 +32,7 @@ class LinearLoss final : public Loss<T> {
     const auto& batch = batches_.take(worker, k, slot);
     const SamplesAs<T>& samples = batches_.samples();
     linear_gradient_one<F>(
-        LinearModel<T>{model, outputs_, samples.d, samples.d + 1, scale_}, samples, batch.row.data(),
+        LinearModel<T>{model, outputs_, samples.d, samples.d + 1, scale_}, samples, batch.row.data(), batch.next,
         [target = batch.target.data()](index_t b) { return target[b]; }, batches_.size(), g,
         scratch_.data() + slot * linear_scratch(samples, outputs_));
   }

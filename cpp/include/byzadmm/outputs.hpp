@@ -17,7 +17,6 @@ namespace detail {
 
 constexpr int kPackedOutputs = 12;  // sums in registers at a time
 constexpr index_t kPanel = 64;      // blocks: bits of a mask
-constexpr index_t kRowsAhead = 12;  // from a row to the one that is asked for meanwhile
 
 /// f(integral_constant C) for C = width, 1 <= width <= Max.
 template <int Max, class F>
@@ -84,10 +83,11 @@ struct Products {
     for (int c = 0; c < C; ++c) sum[c] = simd::madd<T>(x, simd::load(w + c * L), sum[c]);
   }
 
+  /// Blocks b < blocks of x; of bytes those whose bit in `nonzero` is set.
   template <class X>
-  BYZ_ALWAYS_INLINE void add_blocks(const X* x, index_t blocks, bool all, const T* w) {
+  BYZ_ALWAYS_INLINE void add_blocks(const X* x, index_t blocks, std::uint64_t nonzero, const T* w) {
     if constexpr (std::is_same_v<X, std::uint8_t>) {
-      for (std::uint64_t left = simd::nonzero_blocks<T>(x, blocks, all); left != 0; left &= left - 1) {
+      for (std::uint64_t left = nonzero; left != 0; left &= left - 1) {
         const auto b = static_cast<index_t>(__builtin_ctzll(left));
         add(simd::load_as<T>(x + b * L), w + b * (C * L));
       }
@@ -107,8 +107,9 @@ struct Products {
   }
 };
 
-/// z[c][s] = <x_s, w_c> for the samples row[0..count) of D features of type X and C rows of W. The rows up to
-/// row[count - 1 + kRowsAhead] are read soon.
+/// z[c][s] = <x_s, w_c> for the samples row[0..count) of D features of type X and C rows of W. The rows kBatchTile
+/// after each are read soon. Which blocks of a panel are zero is known before the first product, so that the processor
+/// sees the end of a sample long before it gets there.
 template <int C, class T, class X>
 BYZ_NOINLINE void products(const void* const* row, index_t count, index_t D, bool all, const T* w, T* z) {
   constexpr index_t L = simd::lanes<T>;
@@ -116,12 +117,16 @@ BYZ_NOINLINE void products(const void* const* row, index_t count, index_t D, boo
   Products<C, T> between[kBatchTile];  // panels
   for (index_t lo = 0; lo == 0 || lo < whole; lo += kPanel) {
     const index_t blocks = whole - lo < kPanel ? whole - lo : kPanel;
+    std::uint64_t nonzero[kBatchTile] = {};
+    if constexpr (std::is_same_v<X, std::uint8_t>)
+      for (index_t s = 0; s < count && blocks > 0; ++s)
+        nonzero[s] = simd::nonzero_blocks<T>(static_cast<const X*>(row[s]) + lo * L, blocks, all);
     for (index_t s = 0; s < count; ++s) {
       const X* x = static_cast<const X*>(row[s]) + lo * L;
-      if (lo == 0) prefetch_row(row[s + kRowsAhead], D * static_cast<index_t>(sizeof(X)));
+      if (lo == 0) prefetch_row(row[s + kBatchTile], D * static_cast<index_t>(sizeof(X)));
       Products<C, T> now;
       for (int c = 0; c < C; ++c) now.sum[c] = lo > 0 ? between[s].sum[c] : simd::vec<T>{};
-      if (blocks > 0) now.add_blocks(x, blocks, all, w + lo * C * L);
+      if (blocks > 0) now.add_blocks(x, blocks, nonzero[s], w + lo * C * L);
       if (lo + kPanel < whole) {
         between[s] = now;
         continue;
@@ -164,8 +169,8 @@ inline void for_outputs(const LinearModel<T>& model, const SamplesAs<T>& samples
   const std::unique_ptr<T[]> buffer(new T[static_cast<std::size_t>(slots * scratch)]());
   for_tiles(B, kBatchTile, threads, [&](index_t lo, index_t hi, int slot) {
     T* z = buffer.get() + slot * scratch;
-    const void* row[kBatchTile + detail::kRowsAhead];
-    for (index_t s = 0; s < hi - lo + detail::kRowsAhead; ++s) {
+    const void* row[2 * kBatchTile];
+    for (index_t s = 0; s < hi - lo + kBatchTile; ++s) {
       const index_t b = lo + s < B ? lo + s : B - 1;
       row[s] = samples.row(idx ? static_cast<index_t>(idx[b]) : b);
     }

@@ -18,22 +18,6 @@ BYZ_ALWAYS_INLINE simd::vec<T> sign(simd::vec<T> v) {
   return simd::max(simd::splat(T(-1)), simd::min(simd::splat(T(1)), v * huge * huge));
 }
 
-/// body(j, load, store) for vectors of columns j = lo, lo + L, ..., the last of them partial: load(p) and store(p, v)
-/// touch only columns below hi.
-template <class T, class Body>
-BYZ_ALWAYS_INLINE void for_vectors(index_t lo, index_t hi, Body body) {
-  constexpr index_t L = simd::lanes<T>;
-  index_t j = lo;
-  for (; j + L <= hi; j += L)
-    body(
-        j, [](const T* p) BYZ_LAMBDA_INLINE { return simd::load(p); },
-        [](T* p, simd::vec<T> v) BYZ_LAMBDA_INLINE { simd::store(p, v); });
-  if (j < hi)
-    body(
-        j, [=](const T* p) { return simd::load_part(p, hi - j); },
-        [=](T* p, simd::vec<T> v) { simd::store_part(p, v, hi - j); });
-}
-
 }  // namespace detail
 
 /// Worker: out = x - alpha (g + lam sgn(x - x0)).  x, g, out: (m, d); x0: (d).  out may be x or g.
@@ -46,7 +30,7 @@ BYZ_NOINLINE void rsa_worker_step(const T* x, const T* g, const T* x0, T alpha, 
     const index_t hi = lo + detail::kElementTile < d ? lo + detail::kElementTile : d;
     const T *w = x + base, *s = g + base;
     T* o = out + base;
-    detail::for_vectors<T>(lo, hi, [=](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
+    simd::for_vectors<T>(lo, hi, [=](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
       const simd::vec<T> v = load(w + j);
       store(o + j, v - alpha * (load(s + j) + lam * detail::sign<T>(v - load(x0 + j))));
     });
@@ -64,7 +48,7 @@ BYZ_NOINLINE void rsa_master_step(const T* x0, Rows<T> messages, double alpha, d
     for (index_t i = 0; i < messages.n; i += 4) {  // four workers a pass, as in add_workers
       const index_t count = messages.n - i < 4 ? messages.n - i : 4;
       const T *const *row = messages.row + i, *z = x0 + lo;
-      detail::for_vectors<T>(0, width, [=, &acc](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
+      simd::for_vectors<T>(0, width, [=, &acc](index_t j, auto load, auto store) BYZ_LAMBDA_INLINE {
         const simd::vec<T> at = load(z + j);
         simd::vec<T> sum = load(acc + j);
         if (count == 4)

@@ -56,15 +56,27 @@ class BatchTile {
 inline void prefetch_row(const void* row, index_t bytes) {
   const char* from = static_cast<const char*>(row);
   const char* end = from + bytes;
-  for (; from < end; from += 64) __builtin_prefetch(from);
+  for (; from < end; from += kCacheLine) __builtin_prefetch(from);
   __builtin_prefetch(end - 1);
 }
 
-/// Ask for the rows of a batch that is gathered soon.
+/// The rows idx[0..count) that are gathered next, asked for a few at a time while something else is computed: all at
+/// once would wait for each other. No idx, no rows.
 template <class T>
-inline void prefetch_rows(const SamplesAs<T>& samples, const std::int64_t* idx, index_t count) {
-  for (index_t s = 0; s < count; ++s) prefetch_row(samples.row(static_cast<index_t>(idx[s])), samples.row_bytes);
-}
+class RowsAhead {
+ public:
+  RowsAhead(const SamplesAs<T>& samples, const std::int64_t* idx, index_t count)
+      : samples_(samples), at_(idx), end_(idx ? idx + count : nullptr) {}
+
+  void ask(index_t rows) {
+    for (; rows > 0 && at_ != end_; --rows)
+      prefetch_row(samples_.row(static_cast<index_t>(*at_++)), samples_.row_bytes);
+  }
+
+ private:
+  const SamplesAs<T>& samples_;
+  const std::int64_t *at_, *end_;
+};
 
 }  // namespace detail
 

@@ -406,4 +406,17 @@ BYZ_ALWAYS_INLINE vec<T> exp(vec<T> x) {
   return x == x ? y : x;
 }
 
+/// body(j, load, store) for vectors of columns j = lo, lo + L, ..., the last of them partial: load(p) and store(p, v)
+/// touch only columns below hi.
+template <class T, class Body>
+BYZ_ALWAYS_INLINE void for_vectors(index_t lo, index_t hi, Body body) {
+  constexpr index_t L = lanes<T>;
+  index_t j = lo;
+  for (; j + L <= hi; j += L)
+    body(
+        j, [](const T* p) BYZ_LAMBDA_INLINE { return load(p); }, [](T* p, vec<T> v) BYZ_LAMBDA_INLINE { store(p, v); });
+  if (j < hi)
+    body(j, [=](const T* p) { return load_part(p, hi - j); }, [=](T* p, vec<T> v) { store_part(p, v, hi - j); });
+}
+
 }  // namespace byzadmm::simd

@@ -29,14 +29,19 @@ std::vector<const T*> rows_of(const Participants& who, const T* data, bool regul
   return row;
 }
 
-/// Messages of index k that the Byzantine workers forge, from everybody's honest ones.
-template <class T>
-void forge(const Participants& who, const T* honest, const T* x0, std::int64_t k, T* out) {
+/// Messages of index k that the Byzantine workers forge, from everybody's honest ones; then(slot) follows each.
+template <class T, class Then>
+void forge(const Participants& who, const T* honest, const T* x0, std::int64_t k, T* out, Then&& then) {
   if (who.byzantine.empty()) return;
   const auto all = rows_of(who, honest, false), regular = rows_of(who, honest, true);
   attack_messages<T>(who.attack, {all.data(), who.m, who.d},
                      {regular.data(), static_cast<index_t>(regular.size()), who.d}, who.byzantine.data(), who.q(), x0,
-                     k, who.seed, out, who.threads);
+                     k, who.seed, out, who.threads, then);
+}
+
+template <class T>
+void forge(const Participants& who, const T* honest, const T* x0, std::int64_t k, T* out) {
+  forge(who, honest, x0, k, out, [](index_t) {});
 }
 
 /// Eliminate the senders of unacceptable messages.  message(i): worker i's, or nullptr if it sends none.
@@ -60,43 +65,44 @@ void run_admm(Loss<T>& loss, AdmmState<T> s, const AdmmParameters& p, const Part
   const auto slot_of = who.slot_of();
   std::vector<T> gradient(static_cast<std::size_t>(who.threads * d));
   // Whose dual the master would accept; not bool, as threads write it.
-  std::vector<char> sound(static_cast<std::size_t>(m));
-  std::vector<const T*> now, before;
-  const T *eta_home = s.eta, *sent_home = s.sent;
+  std::vector<char> sound(static_cast<std::size_t>(m)), sound_forged(static_cast<std::size_t>(q));
+  std::vector<const T*> now, beside;
   loss.reserve(who.threads);
   for (index_t t = 0; t < schedule.count; ++t) {
     const std::int64_t k = schedule.first + t;
+    const bool first = t == 0, last = t + 1 == schedule.count;
     now.clear();
-    before.clear();
+    beside.clear();
     for (index_t i = 0; i < m; ++i) {
       if (who.eliminated[i] >= 0) continue;
       const index_t slot = slot_of[static_cast<std::size_t>(i)];
       now.push_back(slot < 0 ? s.eta + i * d : s.sent + slot * d);
-      before.push_back(slot < 0 ? s.eta_prev + i * d : s.sent_prev + slot * d);
+      beside.push_back(slot < 0 ? s.eta_prev + i * d : s.sent_prev + slot * d);
     }
     const auto heard = static_cast<index_t>(now.size());
-    admm_master_step<T>(s.x0, {now.data(), heard, d}, {before.data(), heard, d}, schedule.master[t], p.rho, s.x0,
-                        who.threads);
+    const Rows<T> kept{beside.data(), heard, d};
+    if (first) admm_master_step<T>(s.x0, {now.data(), heard, d}, kept, schedule.master[t], p.rho, s.x0, who.threads);
+    else admm_master_step_of_ahead<T>(s.x0, kept, schedule.master[t], p.rho, s.x0, who.threads);
     for_tasks(m, who.threads, [&](index_t i, int slot) {
       T *g = gradient.data() + slot * d, *x = s.x + i * d;
       loss.gradient(i, x, k, g, slot);
-      sound[static_cast<std::size_t>(i)] = admm_worker_and_dual_step<T>(
-          x, g, s.eta + i * d, s.eta_prev + i * d, s.x0, static_cast<T>(schedule.worker[t]), beta, lam, d);
+      sound[static_cast<std::size_t>(i)] =
+          admm_worker_and_dual_step<T>(x, g, {s.eta + i * d, s.eta_prev + i * d, first, last}, s.x0,
+                                       static_cast<T>(schedule.worker[t]), beta, lam, d);
     });
-    std::swap(s.eta, s.eta_prev);
-    detail::forge(who, s.x, s.x0, k + 1, s.u);
-    if (who.attack.kind == AttackKind::dual_oscillation) std::copy(s.u, s.u + q * d, s.sent_prev);
-    else admm_dual_step<T>(s.sent, s.u, s.x0, beta, lam, s.sent_prev, q, d, who.threads);
-    std::swap(s.sent, s.sent_prev);
+    detail::forge(who, s.x, s.x0, k + 1, s.u, [&](index_t slot) {
+      const T* u = s.u + slot * d;
+      const DualInLoop<T> dual{s.sent + slot * d, s.sent_prev + slot * d, first, last};
+      sound_forged[static_cast<std::size_t>(slot)] = who.attack.kind == AttackKind::dual_oscillation
+                                                         ? admm_forged_dual<T>(u, dual, lam, d)
+                                                         : admm_forged_dual_step<T>(u, dual, s.x0, beta, lam, d);
+    });
     for (index_t i = 0; i < m; ++i) {
       const index_t slot = slot_of[static_cast<std::size_t>(i)];
-      const bool fine = slot < 0 ? sound[static_cast<std::size_t>(i)] != 0 : acceptable(s.sent + slot * d, d, lam);
-      if (!fine && who.eliminated[i] < 0) who.eliminated[i] = k;
+      const char fine = slot < 0 ? sound[static_cast<std::size_t>(i)] : sound_forged[static_cast<std::size_t>(slot)];
+      if (fine == 0 && who.eliminated[i] < 0) who.eliminated[i] = k;
     }
   }
-  // The caller knows the buffers by their first roles.
-  if (s.eta != eta_home) std::swap_ranges(s.eta, s.eta + m * d, s.eta_prev);
-  if (s.sent != sent_home) std::swap_ranges(s.sent, s.sent + q * d, s.sent_prev);
 }
 
 /// RSA: eq:rsa-update at the master and at every worker, both from x_i^k and x0^k; the message of iteration k is x_i^k.
