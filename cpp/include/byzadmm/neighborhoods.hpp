@@ -77,7 +77,7 @@ void subsequence_mean(const std::vector<const T*>& row, index_t b, T* BYZ_RESTRI
   const index_t width = hi - lo, n = static_cast<index_t>(row.size());
   // Kept are the values between two bounds, and so many of those that are equal to one.
   T above[size], below[size], at_above[size], at_below[size], count[size], least[size], most[size], kept[size];
-  for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
+  simd::for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
     const V own = load(row[0] + lo + j);
     for (index_t s = 0; s < b; ++s) {
       simd::store(largest + s * simd::lanes<T>, -far);
@@ -134,7 +134,7 @@ void subsequence_mean(const std::vector<const T*>& row, index_t b, T* BYZ_RESTRI
   }
   for (index_t r = 1; r < n; ++r) {
     const T* value = row[static_cast<std::size_t>(r)] + lo;
-    for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
+    simd::for_vectors<T>(0, width, [&](index_t j, auto load, auto store) {
       const V v = load(value + j), lowest = load(least + j), highest = load(most + j);
       const auto taken = (v > load(below + j)) & (v < load(above + j));
       store(kept + j, taken ? v : none);
