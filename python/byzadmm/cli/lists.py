@@ -153,7 +153,7 @@ def show(args: argparse.Namespace) -> int:
         title = "\nOn a graph, with --graph" if topology == "graph" else what.capitalize()
         print_table(list(columns.values()), cells, title)
     if what == "algorithms":
-        remark("on a graph every rule of `byzadmm list rules` is an algorithm too: dsgd with that rule")
+        remark("on a graph every rule of `byzadmm list rules` is one too: dsgd with that rule")
     if what == "graphs":
         remark("also FILE.py:NAME, and flaky:0.8+ring:k=2")
     if what == "rules":
