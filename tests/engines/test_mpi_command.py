@@ -185,12 +185,12 @@ def test_mpirun_is_found_beside_the_interpreter(monkeypatch: pytest.MonkeyPatch)
 
 def printed_commands(text: str) -> set[str]:
     """Lines that start a job on this machine: no hosts are named, and Slurm is not everywhere."""
-    found = re.findall(r"^ *((?:\S*/)?mpirun .*)$", text, re.MULTILINE)
+    found = re.findall(r"^ *(?:\$ )?((?:\S*/)?mpirun .*)$", text, re.MULTILINE)
     return {line for line in found if "--host" not in line}
 
 
 def test_printed_commands_work_as_printed(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pages = {name: (root / name).read_text("utf-8") for name in ("README.md", "docs/mpi.md", "docs/cli.md")}
+    pages = {name: (root / name).read_text("utf-8") for name in ("docs/mpi.md", "docs/cli.md", "docs/decentralized.md")}
     for words in (["mpi", "--help"], ["mpi", "run", "--help"]):
         with pytest.raises(SystemExit):
             main(words)
