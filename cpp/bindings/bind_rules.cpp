@@ -289,8 +289,9 @@ void bind_clipping_and_mixing(py::module_& m) {
           const index_t* index = require<index_t>(neighbor, "neighbor", {count, size});
           for (index_t s = 0; s < count * size; ++s) require_below(index[s], rows.n(), "neighbor", "indices of rows");
           auto* to = rows.into(out, count);
-          const NeighborSets sets(index, count, size, rows.n());
+          require_value(size >= 1, "neighbor", "at least one row");
           rows.run(threads, count * size * rows.d() / 4, [&](auto& k, auto all, int team) {
+            const NeighborSets sets(index, count, size, all.n);
             k.neighbor_means(all, sets.line.data(), sets.different, size, to, team);
             for (index_t i = count - 1; i > 0; --i)  // from the last one on, as no place is behind its row
               if (const index_t from = sets.place[static_cast<std::size_t>(i)]; from != i)

@@ -91,6 +91,7 @@ class PlanRun {
       case StageKind::medoid: choose({k_.medoid(rows_, squared(), weight, scores(n), threads_)}); break;
       case StageKind::weigh: choose(every(rows_.n), weight); break;
       case StageKind::neighbor_means: {
+        require_value(count >= 1, "count", "at least one row");
         const index_t size_of = std::min(count, n);
         order_.resize(size(n * size_of));
         table().nearest_rows(squared(), size_of, order_.data(), few);

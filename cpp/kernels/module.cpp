@@ -79,7 +79,7 @@ bool runs(const char* isa) {
   __builtin_cpu_init();
   if (std::strcmp(isa, "avx2") == 0) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (std::strcmp(isa, "avx512") == 0)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+    return runs("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   // Came with the CPUs that do not lower their clock for wide vectors.
   if (std::strcmp(isa, "avx512vbmi2") == 0) return __builtin_cpu_supports("avx512vbmi2");

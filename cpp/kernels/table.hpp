@@ -131,7 +131,7 @@ struct Table {
   int (*filtered_weights)(const SquaredDistances&, index_t f, double crumb, double* weight);
   void (*philox_integers)(const Stream&, std::uint64_t high, std::int64_t* out, index_t size);
 
-  // threads (parallel.hpp): each module of kernels has a state of its own
+  // threads (parallel.hpp): each module of kernels has a state of its own; that of AVX-512 has the one of AVX2
   int (*max_threads)();
   int (*resolve_threads)(int requested, index_t work);
   Watched& (*watched)();

@@ -18,11 +18,14 @@ KNOWN = ("baseline", "avx2", "avx512")
 #: The first that is built and runs is chosen. avx512 by itself only on CPUs that have a later part of it too: the first
 #: CPUs with AVX-512 lower their clock for it.
 AUTOMATIC = {"avx512": ("avx512", "avx512vbmi2"), "avx2": ("avx2",), "baseline": ("baseline",)}
+#: The module that another one needs.
+NEEDED = {"avx512": "avx2"}
 
 
 def built() -> tuple[str, ...]:
     """The instruction sets in this installation."""
-    return tuple(isa for isa in KNOWN if importlib.util.find_spec(f"byzadmm._kernels_{isa}") is not None)
+    found = {isa for isa in KNOWN if importlib.util.find_spec(f"byzadmm._kernels_{isa}") is not None}
+    return tuple(isa for isa in KNOWN if isa in found and NEEDED.get(isa, isa) in found)
 
 
 def choose(wanted: str | None) -> str:

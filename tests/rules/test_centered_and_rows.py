@@ -41,6 +41,11 @@ def test_centered_clip_may_write_over_its_center() -> None:
     np.testing.assert_allclose(far, ref.centered_clip(X * 1e35, tau=1e33, n_iter=2), rtol=1e-12)
 
 
+def test_buckets_longer_than_the_list_are_one_mean() -> None:
+    for s in (4, 2**63 - 1, 10**30):
+        assert aggregate.bucketing([[1.0], [2.0], [3.0], [6.0]], s=s, rng=0).tolist() == [[3.0]], s
+
+
 def test_bucketing_uses_every_row_once() -> None:
     X = normal(10, 4)
     result, info = aggregate.bucketing(X, s=4, rng=np.random.default_rng(2), return_info=True)

@@ -230,6 +230,16 @@ def test_arc_counts_the_rows_that_it_shortens(module: Any) -> None:
         assert module.arc(X, f=f)[:, 0].tolist() == np.minimum(X[:, 0], 10 - count).tolist(), f
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arc_keeps_the_row_whose_length_is_the_limit(dtype: str) -> None:
+    """To the bit, on every instruction set: the limit and the rows are measured by one kernel."""
+    for seed in range(30):
+        X = np.random.default_rng(seed).normal(size=(10, 1000)).astype(dtype)
+        result, info = aggregate.arc(X, f=2, return_info=True)
+        kept = np.argsort(info.distances)[:7]  # floor(2 f (n - f) / n) = 3 are shortened
+        assert same_bits(result[kept], X[kept]), seed
+
+
 @both
 def test_arc_of_rows_longer_than_the_largest_number(module: Any) -> None:
     top = np.finfo(np.float64).max

@@ -170,16 +170,15 @@ BYZ_ALWAYS_INLINE void move_strip(Rows<T> x, const S* factor, index_t at, index_
 
 /// The same over columns [lo, hi); factor: (n).
 template <class S, class T>
-BYZ_ALWAYS_INLINE void add_moves(Rows<T> x, const double* factor, index_t lo, index_t hi, T* v) {
+BYZ_ALWAYS_INLINE void add_moves(Rows<T> x, const S* factor, index_t lo, index_t hi, T* v) {
   constexpr int kVectors = 2;
   constexpr index_t kStrip = kVectors * simd::lanes<S>;
-  const std::vector<S> by(factor, factor + x.n);
   index_t j = lo;
   for (; j + kStrip <= hi; j += kStrip)
-    move_strip<S, kVectors>(x, by.data(), j, std::min(rows_ahead<T>(x.n), x.d - kStrip - j), v);
+    move_strip<S, kVectors>(x, factor, j, std::min(rows_ahead<T>(x.n), x.d - kStrip - j), v);
   for (; j < hi; ++j) {
     const S from = static_cast<S>(v[j]);
-    const auto move = [&](index_t i) { return (static_cast<S>(x.row[i][j]) - from) * by[i]; };
+    const auto move = [&](index_t i) { return (static_cast<S>(x.row[i][j]) - from) * factor[i]; };
     double sum = 0;
     index_t i = 0;
     for (; i + 4 <= x.n; i += 4) sum += static_cast<double>((move(i) + move(i + 1)) + (move(i + 2) + move(i + 3)));
@@ -225,6 +224,7 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
   const std::unique_ptr<double[]> partial(new double[static_cast<std::size_t>(tiles * n)]);
   std::vector<Length> length(static_cast<std::size_t>(n));
   std::vector<Shortening> by(static_cast<std::size_t>(n));
+  std::vector<T> rounded(static_cast<std::size_t>(n));  // the factors
   const Length limit = length_from(tau);
   const bool far = n * x.d * static_cast<index_t>(sizeof(T)) > index_t{1}
                                                                    << 20;  // no second-level cache holds the rows
@@ -247,6 +247,7 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
     for (index_t i = 0; i < n; ++i) {
       by[i] = shortening(length[i], limit);
       factor[i] = by[i].unit * by[i].rest;
+      rounded[i] = static_cast<T>(factor[i]);
       longest = std::max(longest, length[i].value());
       smallest = std::min(smallest, factor[i]);
     }
@@ -255,7 +256,7 @@ BYZ_NOINLINE void centered_clip(Rows<T> x, double tau, int n_iter, T* v, double*
     const bool narrow = fits(kLongestRow<float>), wide = fits(kLongestRow<double>);
     for_tiles(x.d, kTile, threads, [&](index_t lo, index_t hi, int) {
       if (wide) {
-        if (narrow) add_moves<T>(x, factor, lo, hi, v);
+        if (narrow) add_moves<T>(x, rounded.data(), lo, hi, v);
         else add_moves<double>(x, factor, lo, hi, v);
       } else {
         for (index_t j = lo; j < hi; ++j) v[j] = static_cast<T>(moved_carefully(x, v[j], by.data(), j));

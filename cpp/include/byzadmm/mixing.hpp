@@ -99,8 +99,8 @@ BYZ_NOINLINE void neighbor_means(Rows<T> x, const index_t* neighbor, index_t cou
       ahead.ask(ahead.size() / (kTile / kStep) + 1);
       for (index_t g = 0; g < groups; ++g)
         detail::sum_subsets(rows + g * kGroup * kTile + j, kTile, sums + g * kSubsets * kStep);
-      if (stopping()) return;
       for (index_t i = 0; i < count; i += 2) {  // two at a time: their sums wait for each other less
+        if (i % 64 == 0 && stopping()) return;
         const index_t second = std::min(i + 1, count - 1);
         const std::uint32_t *mine = place.data() + i * groups, *other = place.data() + second * groups;
         V a0{}, a1{}, a2{}, a3{}, b0{}, b1{}, b2{}, b3{};

@@ -209,7 +209,7 @@ BYZ_NOINLINE void subsequence_neighbors(const T* own, Heard<T> heard, const inde
                               const index_t b = std::min(declared, n), room = b * simd::lanes<T>;
                               here.ends.resize(static_cast<std::size_t>(2 * room));
                               T *largest = here.ends.data(), *smallest = largest + room;
-                              for (index_t lo = 0; lo < d; lo += detail::kSubsequenceTile)
+                              for (index_t lo = 0; lo < d && !stopping(); lo += detail::kSubsequenceTile)
                                 detail::subsequence_mean(here.row, b, largest, smallest, lo,
                                                          std::min(d, lo + detail::kSubsequenceTile), to);
                             });

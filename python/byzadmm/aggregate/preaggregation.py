@@ -73,9 +73,9 @@ def _bucketing_stages(of: Size, *, s: int, rng: Any, permutation: Any) -> Planne
     s = check_int(s, "s", low=1)
     if permutation is not None:
         order = check_permutation(permutation, of.n)
-        return Planned([Stage("group_means", s, index=order.tolist())], [])
+        return Planned([Stage("group_means", min(s, of.n), index=order.tolist())], [])
     own = None if rng is None else generator(rng, "groups")
-    return drawn("group_means", s, lambda rng: rng.permutation(of.n), own)
+    return drawn("group_means", min(s, of.n), lambda rng: rng.permutation(of.n), own)
 
 
 @register(
@@ -184,8 +184,9 @@ def _group_means(call: Call, order: Callable[[], NDArray[np.int64]], s: int) -> 
     def make() -> bool:
         nonlocal chosen
         chosen = order()
-        call.allocate(-(-len(chosen) // s))
-        return _core.group_means(call.rows, call.out, chosen, s, call.threads)
+        size = min(s, max(len(chosen), 1))
+        call.allocate(-(-len(chosen) // size))
+        return _core.group_means(call.rows, call.out, chosen, size, call.threads)
 
     call.make_rows(make)
     return chosen

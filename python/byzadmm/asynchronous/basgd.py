@@ -52,7 +52,7 @@ class BASGD(SendsGradients, ByRule):
 
     Examples
     --------
-    >>> from byzadmm import _core, steps
+    >>> from byzadmm import steps
     >>> from byzadmm.asynchronous import BASGD
     >>> BASGD(rule="trimmed_mean", f=3, step=steps.power(0.1)).count(30)
     10
