@@ -128,7 +128,7 @@ class NodeRank(WorkerRank):
             if question is not None:
                 self._question = None
                 part.save(question)
-                self._say(part)
+                self._say(part, last=question.round == part.run.iterations)
                 self._isend(part.answer(question))
                 if question.round == part.done:
                     part.shown = part.done
@@ -139,10 +139,10 @@ class NodeRank(WorkerRank):
                 backoff.wait()
         return False
 
-    def _say(self, part: Part) -> None:
-        """Send rank 0 the account of this run, unless it has not taken the last one."""
+    def _say(self, part: Part, *, last: bool = False) -> None:
+        """Send rank 0 the account of this run, unless it has not taken the one before and this is not the last."""
         self._said = time.perf_counter()
-        if self._account is not None and not self._account.Test():
+        if not last and self._account is not None and not self._account.Test():
             return
         rows = [np.zeros(len(Column)), *(peer.stats for _, peer in sorted(self._peers.peers.items()))]
         rows[0][[Own.DONE, Own.RUN, Own.WORKED]] = part.done, part.run_rounds, part.seconds - self._peers.waited
