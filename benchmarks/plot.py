@@ -16,9 +16,9 @@ __all__ = ["draw"]
 
 # Okabe and Ito's palette, told apart with every kind of color vision.
 PEERS = {"ByzFL": "#D55E00", "Flower": "#CC79A7", "PyTorch": "#56B4E9", "NumPy": "#0072B2"}
+AREAS = ("rules, float32, one thread", "peers, float32, one thread")
 #: Rows against ourselves are no comparison with a peer.
 OURS = ("our", "the ", "same", "one ", "fused", "gradient", "matmul 1024")
-MOST = 44  # bars
 
 
 def peer(measured: Measured) -> str:
@@ -27,15 +27,19 @@ def peer(measured: Measured) -> str:
     return next((name for name in PEERS if name.lower() in against.lower()), "NumPy")
 
 
+def speed(measured: Measured) -> float:
+    """How many times faster ours is."""
+    return 1 / measured.ratio if measured.row.at_most is not None else measured.ratio
+
+
 def bars(done: Sequence[Measured], ax: Any) -> None:
     """Speed of ours in units of the peer's, on one thread, fastest above."""
-    chosen = [m for m in done if m.row.at_most is None and m.row.threads == 1 and not m.row.against.startswith(OURS)]
-    chosen = sorted(chosen, key=lambda m: m.ratio)[-MOST:]
+    chosen = sorted((m for m in done if m.row.area in AREAS and not m.row.against.startswith(OURS)), key=speed)
     places = np.arange(len(chosen))
-    ax.barh(places, [m.ratio for m in chosen], color=[PEERS[peer(m)] for m in chosen])
-    ax.set_yticks(places, [f"{m.row.what}  /  {m.row.against}" for m in chosen], fontsize=6.5)
+    ax.barh(places, [speed(m) for m in chosen], color=[PEERS[peer(m)] for m in chosen])
+    ax.set_yticks(places, [f"{m.row.what}  /  {m.row.against}" for m in chosen], fontsize=6)
     for place, m in zip(places, chosen, strict=True):
-        ax.text(m.ratio * 1.05, place, f"{m.ratio:.3g}", va="center", fontsize=6.5)
+        ax.text(speed(m) * 1.05, place, f"{speed(m):.3g}", va="center", fontsize=6)
     ax.set_xscale("log")
     ax.set_ylim(-0.7, len(chosen) - 0.3)
     ax.margins(x=0.15)
@@ -72,7 +76,7 @@ def roofline(ax: Any, seconds: float) -> None:
 
 def draw(done: Sequence[Measured], path: Path, title: str, *, seconds: float) -> None:
     """Write the picture, and print what the roofline shows."""
-    figure = Figure(figsize=(12, 8.5), dpi=110, layout="constrained")
+    figure = Figure(figsize=(12, 10), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     bars(done, left)

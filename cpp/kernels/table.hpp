@@ -164,15 +164,8 @@ void fill_decentralized(Kernels<T>&);
 void fill_selection(Table&);
 void fill_training(Table&);
 
-// Over a table that is full: wide_rules.cpp and wide_losses.cpp.
+// Over a table that is full: wide_rules.cpp.
 template <class T>
-void fill_wide_rules(Kernels<T>&);
-template <class T>
-void fill_wide_losses(Kernels<T>&);
-template <class T>
-void fill_wide(Kernels<T>& k) {
-  fill_wide_rules(k);
-  fill_wide_losses(k);
-}
+void fill_wide(Kernels<T>&);
 
 }  // namespace byzadmm

@@ -86,7 +86,7 @@ def test_geometric_median_on_every_instruction_set(native: ModuleType, dtype: st
 
 
 def test_losses_on_every_instruction_set(native: ModuleType, dtype: str) -> None:
-    for features in (33, 54, 127, 128, 203):  # few and many: AVX-512 has kernels for many alone
+    for features in (33, 54, 127, 128, 203):
         rng = np.random.default_rng(features)
         X, y = rng.integers(0, 256, (70, features), dtype=np.uint8), rng.integers(0, 7, 70)
         X[:, features // 3 :][rng.random((70, features - features // 3)) < 0.9] = 0  # blocks of zeros are skipped
