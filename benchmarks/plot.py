@@ -66,7 +66,8 @@ def roofline(ax: Any, seconds: float) -> None:
         print(f"{point.name:<34} {rate / 1e9:>8.1f} GFLOP/s  {moved:>7.1f} GB/s  {share:>5.0%} of the roof")
         cached = "7850" in point.name or "softmax" in point.name
         ax.plot(x, rate / 1e9, marker="o" if cached else "s", color="#0072B2" if cached else "#D55E00")
-        ax.annotate(point.name, (x, rate / 1e9), xytext=(4, -8 if cached else 4), textcoords="offset points", fontsize=6.5)
+        beside = (4, -8 if cached else 4)
+        ax.annotate(point.name, (x, rate / 1e9), xytext=beside, textcoords="offset points", fontsize=6.5)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("operations per byte; circles: in the cache, where memory is no limit", fontsize=8)
