@@ -163,7 +163,7 @@ class Nodes(Group):
         self, messages: Array, k: int, index: int, present: Any, weights: Reals
     ) -> tuple[list[Array], NDArray[np.bool_], Ints]:
         """What is heard: the different messages, own ones first, which are finite, and the one on each link or -1."""
-        raise NotImplementedError
+        raise NotImplementedError("a base class")
 
     def _graph(self, k: int) -> tuple[Any, Reals]:
         """Which links there are in round ``k`` (None: all), and their Metropolis weights."""
